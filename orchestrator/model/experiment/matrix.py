@@ -95,7 +95,9 @@ def _refused_by(axis: Axis) -> Any:
 def _field(axis: Axis) -> Any:
     description = f"{axis.help}; not given: {axis.otherwise}."
     values: Any = tuple.__class_getitem__((_type_of(axis), ...))
-    unwritten = _is_absent if axis.name in (ENGINE.name, *DEFAULTS) else None  # experiments of before there were others keep their hash
+    unwritten = (
+        _is_absent if axis.name in (ENGINE.name, *DEFAULTS) else None
+    )  # experiments of before there were others keep their hash
     return (values | None, Field(default=None, description=description, exclude_if=unwritten))
 
 

@@ -32,6 +32,7 @@ def why_no_file(name: str) -> str:
         return ""
     return f"files: {name!r}: a name has letters, digits and `. _ + , @ = ~ -` alone"
 
+
 Prompt = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Context = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 
@@ -109,12 +110,14 @@ class Workload(Model):
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(
-                "give exactly one of `network` (a built-in name), `onnx` (a file), `language_model` (a file), `command` "
-                "and `wait`"
+                "give exactly one of `network` (a built-in name), `onnx` (a file), `language_model` (a file), "
+                "`command` and `wait`"
             )
-        if given[0] in ("wait", "command", "language_model") and any((self.input, self.choices, self.dataset, self.training)):
+        alone = given[0] in ("wait", "command", "language_model")
+        if alone and any((self.input, self.choices, self.dataset, self.training)):
             raise ValueError(f"a workload with `{self.kind}` has no `input`, `choices`, `dataset` or `training`")
-        if self.language_model is None and any(each is not None for each in (self.prompt, self.generate, self.context)):
+        text = [each for each in (self.prompt, self.generate, self.context) if each is not None]
+        if text and self.language_model is None:
             raise ValueError("`prompt`, `generate` and `context` are of a `language_model`")
         if self.parameters and self.network is None:
             raise ValueError("`parameters` are those of a built-in `network`")
@@ -128,8 +131,8 @@ class Workload(Model):
 
     def __hash__(self) -> int:
         sizes = tuple(sorted(self.every_size.items()))
-        model = (self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.choices_sha256)
-        return hash((*model, self.input, self.dataset, self.training, self.wait, self.command, self.language_model_sha256))
+        model = (self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.choices_sha256, self.language_model)
+        return hash((*model, self.input, self.dataset, self.training, self.wait, self.command))
 
     @property
     def kind(self) -> str:

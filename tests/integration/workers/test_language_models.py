@@ -102,7 +102,6 @@ def test_an_experiment_tells_prompt_and_generation_apart(
         assert data["generated_tokens_per_s"]["value"] == pytest.approx(np.median([each[1] for each in speeds]))
         assert data["first_token_ms"]["value"] > 0 and data["between_tokens_ms"]["value"] > 0
         assert {"prompt tokens", "generated tokens", "first token"} <= {told.metric for told in told_of(summary)}
-    print(table)
     for words in ("prompt tokens/s", "generated tokens/s", "answer ms"):
         assert words in table and words in page
 
@@ -158,5 +157,5 @@ def test_files_that_are_no_decoders_are_refused_at_submission(tmp_path: Path, se
     proto = onnx.load(model.path)
     del proto.graph.output[1:]
     onnx.save(proto, model.path)
-    with pytest.raises(ModelFileError, match="workload.language_model.*export the decoder with its cache"):
+    with pytest.raises(ModelFileError, match=r"workload\.language_model.*export the decoder with its cache"):
         asked(model, tmp_path / "state", "cpu")

@@ -83,7 +83,8 @@ class Texts:
         place = int(found.behind.argmax())
         reason = (
             f"token {place + 1} of the answer is {answer[place]}, and the reference's is {found.best[place]}, whose "
-            f"logit is larger by {behind:.3g}, more than {check.tolerance:.3g}: the kernel or the driver computes wrongly"
+            f"logit is larger by {behind:.3g}, not by less than {check.tolerance:.3g}: the kernel or the "
+            "driver computes wrongly"
         )
         return Judged(check, "" if check.ok else reason, len(found.best))
 
