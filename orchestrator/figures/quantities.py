@@ -111,6 +111,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "between tokens p99": Quantity(
         "ms", "farm_results_between_tokens_p99_seconds", 1e-3,
-        "From one token to the next, the 99th percentile of a block.", of=answers.between_tokens_p99_ms,
+        "From one token to the next, the 99th percentile of a block.",
+        margin=0.10, between=0.02, of=answers.between_tokens_p99_ms,
     ),
 }  # fmt: skip

@@ -13,7 +13,7 @@ from orchestrator.model.device import Api, Precision
 
 from .conditions import Conditions
 from .engine_settings import EngineSettings
-from .language_model import misfit, with_text
+from .language_model import DEFAULTS, with_text
 from .matrix import Matrix
 from .measure import Measure
 from .placement_rules import PlacementRules
@@ -165,8 +165,24 @@ class Experiment(Model):
 
     @model_validator(mode="after")
     def _by_answers(self) -> Experiment:
-        if why := misfit(self):
-            raise ValueError(why)
+        matrix = self.matrix
+        if self.workload.language_model is None:
+            for name in (name for name in DEFAULTS if getattr(matrix, name) is not None):
+                raise ValueError(f"matrix.{name}: a text is of a `workload.language_model`, and there is none")
+            return self
+        alone = {
+            f"matrix.{name}": getattr(matrix, name) for name in ("network", "batch", "on_cpu", "pipeline", "objects")
+        }
+        unfit = {name: values is not None for name, values in alone.items()} | {
+            "sampling.frames": self.sampling.frames > 1,
+            "measure.quantities: layers": "layers" in self.measure.quantities,
+            "strategy": self.strategy is not None,
+            "sides: onnx, network": any(side.onnx or "network" in side.axes for _, side in self.sides or ()),
+        }
+        for field in (name for name, is_asked in unfit.items() if is_asked):
+            raise ValueError(
+                f"leave out `{field}`: with `workload.language_model` a sample is a prompt with its answer"
+            )
         return self
 
     @model_validator(mode="after")

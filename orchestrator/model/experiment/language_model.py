@@ -3,10 +3,7 @@ a workload may give them too, as people write them down."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from .experiment import Experiment
+from typing import NamedTuple
 
 DEFAULTS = {"context": 0, "prompt": 512, "generate": 128}
 """The numbers of tokens where none are given; those of prompt and answer are llama-bench's."""
@@ -49,25 +46,3 @@ def with_text(data: object) -> object:
             listed = {name: DEFAULTS[name] if value is None else value for name, value in own.items()}
             return {**data, "matrix": listed | {name: v for name, v in matrix.items() if v is not None}}  # type: ignore[dict-item]
     return data
-
-
-def misfit(experiment: Experiment) -> str:
-    """Return why an experiment's parts do not go with its workload; empty where they do."""
-    matrix, sampling = experiment.matrix, experiment.sampling
-    if experiment.workload.language_model is None:
-        listed = next((name for name in DEFAULTS if getattr(matrix, name) is not None), "")
-        return listed and f"matrix.{listed}: these tokens are of a `workload.language_model`, and there is none"
-    unfit = {
-        "sampling.frames": sampling.frames > 1,
-        "matrix.batch": matrix.batch is not None,
-        "matrix.network": matrix.network is not None,
-        "matrix.on_cpu": matrix.on_cpu is not None,
-        "matrix.pipeline": matrix.pipeline is not None,
-        "matrix.objects": matrix.objects is not None,
-        "measure.quantities: layers": "layers" in experiment.measure.quantities,
-        "strategy": experiment.strategy is not None,
-        "the sides' networks and files": experiment.sides is not None
-        and any(side.onnx is not None or "network" in side.axes for _, side in experiment.sides),
-    }
-    found = next((field for field, is_asked in unfit.items() if is_asked), "")
-    return found and f"leave out `{found}`: with `workload.language_model` a sample is one prompt with its answer"

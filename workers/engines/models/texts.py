@@ -31,7 +31,7 @@ Tokens = tuple[int, ...]
 
 
 class Rows(NamedTuple):
-    """What the reference says of the first tokens of an answer."""
+    """The reference's logits at the first tokens of an answer."""
 
     behind: npt.NDArray[np.float64]
     """The largest logit less that of the token, of each."""
@@ -43,6 +43,8 @@ class Rows(NamedTuple):
 
 
 class Judged(NamedTuple):
+    """The judgement on an answer."""
+
     check: OutputCheck
     reason: str
     """The reason why the answer is wrong; empty where it is right."""

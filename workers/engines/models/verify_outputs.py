@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kernels.frontend.input_file import Arrays
 from kernels.options import HALF
 from orchestrator.model.device import Precision
 from orchestrator.model.record import Doubt, DoubtCode, OutputCheck
-
-if TYPE_CHECKING:
-    from .models import Arrays
 
 Array = npt.NDArray[Any]
 
