@@ -25,7 +25,7 @@ def as_data(content: Content, records: Iterable[Record] | None = None) -> dict[s
         found["quantities"] = [_quantity(told) for told in told_of(summary)]
         others = found.pop("others")
         found |= {
-            QUANTITIES[each["metric"]].field(each["metric"]): {"value": each["value"], "interval": each["interval"]}
+            QUANTITIES[each["metric"]].field(each["metric"]): {n: each[n] for n in ("value", "interval", "not_resolved")}
             for each in found["quantities"]
             if each["metric"] in others
         }

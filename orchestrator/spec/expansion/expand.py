@@ -309,10 +309,10 @@ def _lacks(cell: Cell, device: Device) -> str:
     if cell.engine not in engines:
         has = ", ".join(each.name for each in device.engines if not each.missing)
         return f"its host has no engine `{cell.engine}` for it (it has {has})"
-    if why := engines[cell.engine].why_not(cell.backend, cell.precision):
-        return why
     if cell.workload.kind not in (takes := engines[cell.engine].takes):
         return f"engine {cell.engine} runs no `{cell.workload.kind}` of a workload (it runs: {', '.join(takes)})"
+    if why := engines[cell.engine].why_not(cell.backend, cell.precision):
+        return why
     if cell.agent and device.facts.abi not in cell.agent:
         return f"the side has no agent for abi {device.facts.abi or '(unknown)'} (it has {', '.join(cell.agent)})"
     if cell.driver and device.facts.kind != "workstation":

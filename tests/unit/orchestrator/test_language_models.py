@@ -68,7 +68,7 @@ def test_what_does_not_fit_is_refused_with_words(workload: dict[str, Any], parts
 
 
 def test_other_engines_are_excluded_with_the_reason() -> None:
-    other = EngineFacts(name="other", takes=("network", "onnx"))
+    other = EngineFacts(name="other", takes=("network", "onnx"), missing="install it")
     device = make.device("A").model_copy(update={"engines": (OURS, other)})
     found = expand(asked({"prompt": [8, 16]}, matrix={"engine": [OURS.name, "other"]}), "e", [device])
     assert {job.cell.engine for job in found.jobs} == {OURS.name}
