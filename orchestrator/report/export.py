@@ -24,11 +24,9 @@ def as_data(content: Content, records: Iterable[Record] | None = None) -> dict[s
     for found, summary in zip(data["summaries"], content.summaries, strict=True):
         found["quantities"] = [_quantity(told) for told in told_of(summary)]
         others = found.pop("others")
-        found |= {
-            QUANTITIES[each["metric"]].field(each["metric"]): {n: each[n] for n in ("value", "interval", "not_resolved")}
-            for each in found["quantities"]
-            if each["metric"] in others
-        }
+        for each in (each for each in found["quantities"] if each["metric"] in others):
+            name = each["metric"]
+            found[QUANTITIES[name].field(name)] = {key: each[key] for key in ("value", "interval", "not_resolved")}
     data["side_by_side"] = list(_side_by_side(content))
     data["usable"], data["closing"] = answer.usable(content), answer.closing(content)
     named = {"experiment": data.pop("experiment_id"), "spec": data.pop("experiment"), **data}
