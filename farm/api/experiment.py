@@ -8,6 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.figures import QUANTITIES
+
 from .command_line import CommandLine, Option
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
     from .plot import Plot
 PAGE_PX = 720
+_OTHERS = {name: each.field(name) for name, each in QUANTITIES.items() if each.of is not None}
+"""Columns of the quantities without figures of their own."""
 STATES = ("cold", "warm", "cached", "none")
 """Starts of a process: nothing compiled, by the driver at most, by the farm, nothing to compile."""
 
@@ -143,6 +147,7 @@ def row_of(summary: dict[str, Any]) -> dict[str, Any]:
         **_columns(told.get("latency"), "median_ms", "low_ms", "high_ms"),
         "p90_ms": (summary["latency"] or {}).get("p90_ms"),
         **_columns(told.get("throughput"), "frames_per_s"),
+        **{column: _value(told.get(name)) for name, column in _OTHERS.items() if name in told},
         **{f"setup_{state}_ms": _value(told.get(f"setup {state}")) for state in STATES},
         **{f"memory_{kind}_bytes": _value(told.get(f"memory {kind}")) for kind in ("device", "process", "pss")},
         **_columns(told.get(f"energy {basis}"), "energy_j", "low_j", "high_j"),

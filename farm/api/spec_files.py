@@ -11,6 +11,7 @@ from orchestrator.acts.submission.gather import KEPT
 
 FILES = (
     ("workload", "onnx"),
+    ("workload", "language_model"),
     ("workload", "input"),
     ("workload", "choices"),
     ("workload", "files"),

@@ -58,9 +58,9 @@ class Ranked(Model):
 
 
 def is_ranked(experiment: Experiment) -> bool:
-    """Return whether an experiment times inferences one by one: no training, cold start or sustained load."""
+    """Return whether an experiment times inferences one by one: no training, answers, cold start or sustained load."""
     of = experiment.workload
-    return experiment.sampling.mode == "steady" and of.training is None and of.kind not in SKIPPED
+    return experiment.sampling.mode == "steady" and of.sample == "inference" and of.kind not in SKIPPED
 
 
 def ranked_of(

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from orchestrator.model.record import Record
 
+from . import answers
+
 POWER_LABELS = ("power_source", "scope", "meter", "gain")
 
 
@@ -35,6 +37,10 @@ class Quantity(NamedTuple):
     more_is_worse: bool = True
     of: Callable[[Record], float | None] | None = None
     """Its value in a block, of one that needs no figures of its own: its median over blocks is told."""
+
+    def field(self, name: str) -> str:
+        """Return its name in JSON: `prompt_tokens_per_s`."""
+        return f"{name} {self.unit.replace('1/', 'per ')}".replace(" ", "_")
 
 
 def _counted(name: str, unit: float = 1.0) -> Callable[[Record], float | None]:
@@ -84,5 +90,28 @@ QUANTITIES: dict[str, Quantity] = {
         "ms", "farm_results_cpu_time_seconds", 1e-3,
         "Processor time of the agent for one inference, with writing its inputs.", has_interval=False,
         of=_counted("cpu_ns", 1e6),
+    ),
+    "prompt tokens": Quantity(
+        "1/s", "farm_results_prompt_tokens_per_second", 1.0,
+        "Tokens of a language model's prompts over the time to the first token.",
+        margin=0.02, between=0.005, more_is_worse=False, of=answers.prompt_per_s,
+    ),
+    "generated tokens": Quantity(
+        "1/s", "farm_results_generated_tokens_per_second", 1.0,
+        "Tokens that a language model generates behind the first over the time from it to the last.",
+        margin=0.02, between=0.005, more_is_worse=False, of=answers.generated_per_s,
+    ),
+    "first token": Quantity(
+        "ms", "farm_results_first_token_seconds", 1e-3, "From the start of a prompt to the first token of its answer.",
+        margin=0.02, between=0.005, of=answers.first_token_ms,
+    ),
+    "between tokens": Quantity(
+        "ms", "farm_results_between_tokens_seconds", 1e-3, "From one token to the next, the median of a block.",
+        margin=0.02, between=0.005, of=answers.between_tokens_ms,
+    ),
+    "between tokens p99": Quantity(
+        "ms", "farm_results_between_tokens_p99_seconds", 1e-3,
+        "From one token to the next, the 99th percentile of a block.",
+        margin=0.10, between=0.02, of=answers.between_tokens_p99_ms,
     ),
 }  # fmt: skip

@@ -70,6 +70,16 @@ def _at_run(default: Any, help: str, **facts: Any) -> Any:
     return axis(default, help, at_run=True, **facts)
 
 
+def _of_text(least: int, usual: int, tokens: str) -> Any:
+    return _at_run(
+        UNSET,
+        f"{tokens}; needs `workload.language_model`, where it may stand too",
+        unset=f"{usual} of a language model",
+        bounds=(least, 1 << 20),
+        page="language-models.md",
+    )
+
+
 @dataclass(frozen=True)
 class _RunOptions:
     thread_life: Literal["kept", "per_call", "in_order"] = _at_run(
@@ -114,6 +124,9 @@ class _RunOptions:
         unset="as the model has it",
         bounds=(1, 4096),
     )
+    context: int = _of_text(0, 0, "tokens that the model has taken before the clock starts")
+    prompt: int = _of_text(1, 512, "tokens of the prompt")
+    generate: int = _of_text(1, 128, "tokens of the answer")
     updates: Literal["device", "host"] = axis(
         "device",
         "where a training updates the weights: on the `device` that computes the gradients, or on the `host`, "

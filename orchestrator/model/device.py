@@ -247,7 +247,7 @@ class EngineFacts(Model):
         return ""
 
 
-OURS = EngineFacts(name="pocketfarm", takes=("network", "onnx"))
+OURS = EngineFacts(name="pocketfarm", takes=("network", "onnx", "language_model"))
 """The farm's own engine: the compiler's plans, run by the agent."""
 
 

@@ -14,6 +14,7 @@ from .base import Model, canonical_json, content_hash, hash_of_text
 from .device import Api, Precision
 from .experiment import Conditions, Measure, Sampling, Workload
 from .experiment.engine_settings import Printed
+from .experiment.language_model import DEFAULTS, Text
 
 
 class Cell(Model):
@@ -68,6 +69,13 @@ class Cell(Model):
         """Frames that one inference, or a step of training, takes; None: as the model has it."""
         training = self.workload.training
         return self._count("batch") or (training.batch if training else None)
+
+    @property
+    def text(self) -> Text | None:
+        """The text of its language model; None where it has none."""
+        if self.workload.language_model is None:
+            return None
+        return Text(**{name: int(self.options.get(name, default)) for name, default in DEFAULTS.items()})
 
     @property
     def frames(self) -> int:

@@ -94,7 +94,7 @@ def _charts(content: Content, records: Sequence[Record]) -> dict[str, list[Marku
     """Draw charts by name; each is drawn and written before the next one, because figures are large."""
     summaries, blocks = content.summaries, content.blocks
     labels = {each.cell_id: each.label for each in summaries}
-    timed = "epoch" if content.experiment.workload.training else "inference"
+    timed = content.experiment.workload.sample
     draw: dict[str, Callable[[], Sequence[Chart | None]]] = {
         "axis": lambda: charts.over_axis(summaries, content.experiment.published),
         "latency": lambda: [charts.latency(summaries, blocks)],
@@ -134,11 +134,12 @@ def _headline(content: Content) -> list[tuple[str, str]]:
     )
     started = min((block.started_at for block in content.blocks), default=0.0)
     ended = max((block.ended_at for block in content.blocks), default=0.0)
+    trains = content.experiment.workload.training is not None
     return [
         ("devices", str(len({summary.serial for summary in content.summaries}))),
         ("results", str(len(content.summaries))),
         ("blocks", str(sum(summary.blocks for summary in content.summaries))),
-        ("epochs" if content.experiment.workload.training else "timed inferences", str(inferences)),
+        (f"{'' if trains else 'timed '}{content.experiment.workload.sample}s", str(inferences)),
         ("from first to last", _duration(ended - started)),
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from orchestrator.analysis.statistics import CanaryWord, Figure, Summary, Throughput, Verdict, setup
+from orchestrator.analysis.statistics import CanaryWord, Figure, Summary, Throughput, Verdict, setup, told_of
 from orchestrator.analysis.stopping_rule import Need
 from orchestrator.model.record import ConditionProof
 
@@ -17,6 +17,12 @@ from .wording import EnergyRow
 
 SHOWN_REASONS = 2
 SETUP = "setup"
+TOKENS = {
+    "prompt tokens": ("prompt tokens/s", True), "generated tokens": ("generated tokens/s", True),
+    "first token": ("first token ms", False), "between tokens": ("between tokens ms", False),
+    "between tokens p99": ("p99", False),
+}  # fmt: skip
+"""Quantities of answers, with their columns, and whether a terminal has room for their intervals."""
 SHOWN_SHARE = 0.01
 """The step's share of the set-up time."""
 SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers")
@@ -27,8 +33,9 @@ def sections(content: Content) -> list[Section]:
     found = (
         stopped.section(content.stopped),
         *predictions.sections(content.agreements),
-        *_energies(content.summaries, "epoch" if content.experiment.workload.training else "inf."),
+        *_energies(content.summaries, content.experiment.workload.sample.replace("inference", "inf.")),
         _throughput(content.summaries),
+        _tokens(content.summaries),
         backends(content),
         pays_from(content),
         limits.section(content.limits),
@@ -127,6 +134,27 @@ def _throughput(summaries: Sequence[Summary]) -> Section:
         f"{wording.LEVELS}."
     )
     return Section("throughput", "Throughput", note, columns, tuple(rows))
+
+
+def _tokens(summaries: Sequence[Summary]) -> Section:
+    """Prompt and generation of language models, each with its interval."""
+    names = wording.naming(summaries)
+    rows = [
+        (*_where(summary, names), *(text for name in TOKENS for text in told.get(name, ("", ""))))
+        for summary in summaries
+        if TOKENS.keys() & (told := {each.metric: wording.told(each) for each in told_of(summary)}).keys()
+    ]
+    columns = (
+        Column("device"), Column("configuration"),
+        *(each for head, in_terminal in TOKENS.values()
+          for each in (Column(head, True), Column("interval", True, not in_terminal))),
+    )  # fmt: skip
+    note = (
+        "Tokens of a prompt over the time to the first token of its answer; tokens behind that one over the time from "
+        "it to the last. Of `p99` so many times from one token to the next are shorter. Medians over blocks. "
+        f"{wording.LEVELS}."
+    )
+    return Section("tokens", "Tokens of language models", note, columns, tuple(rows))
 
 
 def _gain(one: Throughput) -> str:

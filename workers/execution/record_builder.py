@@ -97,8 +97,8 @@ class RecordBuilder:
         """Turn whatever ended the attempt into its outcome."""
         error = blamed(error)
         workload, message = self.assignment.job.cell.workload, str(error) or type(error).__name__
-        if workload.onnx_sha256:  # a kept file is called so, and so is the network that is read from it
-            message = message.replace(workload.onnx_sha256, workload.label)
+        if workload.model_sha256:  # a kept file is called so, and so is the network that is read from it
+            message = message.replace(workload.model_sha256, workload.label)
         self.end(outcome_of(error), cause_of(error), message)
         if isinstance(error, Garbage):
             self.evidence = error.evidence
@@ -195,7 +195,7 @@ class RecordBuilder:
             program_hash=program.program_hash if program else "",
             agent_sha256=(program.agent_sha256 if program else "") or self.agent_sha256,
             agent_version=hello.agent_version if hello else "",
-            model_sha256=self.assignment.job.cell.workload.onnx_sha256 or "",
+            model_sha256=self.assignment.job.cell.workload.model_sha256,
             driver_file=self.assignment.job.cell.driver,
             fingerprint=self.device.fingerprint,
             boot_id=self.device.boot_id,

@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from kernels.errors import InputError
 from orchestrator.figures import NS_PER_MS
+from orchestrator.model.experiment.language_model import Text
 from orchestrator.report import wording
 
 from . import inference
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from kernels.ir.graph import Array
     from workers.infer import InferResult
 
-PIECE = 64
-"""Tokens of a prompt that are taken together."""
 MOST_TOKENS = 1 << 20
 _NS_PER_S = 1e9
 
@@ -54,8 +53,8 @@ def generate(model: Path, tokens: Path, count: int, **how: Any) -> dict[str, Any
     from workers.infer import infer
 
     text = read_tokens(tokens)
-    pieces = (*([min(PIECE, len(text))] if len(text) > 1 else []), 1)
-    steps = load_decoder(model, len(text) + count, pieces)
+    whole = Text(0, len(text), count)
+    steps = load_decoder(model, whole.capacity, whole.pieces)
     words = steps[-1].graph.shapes[steps[-1].logits][-1]
     if (odd := text[(text < 0) | (text >= words)]).size:
         raise InputError(f"{tokens}: token {odd[0]}; the model's vocabulary has {words}")

@@ -47,6 +47,16 @@ def checked_graph(found: Gathered, batch: int | None) -> Graph:
     return graph
 
 
+def check_decoder(found: Gathered) -> None:
+    """Raise ModelFileError for a file that is no decoder of a language model with its cache."""
+    from kernels.frontend.onnx import import_decoder
+
+    assert found.model is not None
+    name = str(found.workload.language_model)
+    with told("workload.language_model", Path(name), name):
+        import_decoder(found.model, 2, 1)
+
+
 def check_examples(found: Gathered, graph: Graph, batch: int | None) -> int:
     """Return the number of examples of a set that a network can take, and answers. Raises ModelFileError."""
     from kernels.frontend.examples import Examples, examples_in

@@ -54,10 +54,10 @@ class Gathered:
     def of_network(self, name: str | None) -> Gathered:
         return replace(self, workload=self.workload.model_copy(update={"network": name}))
 
-    def of_model(self, name: str, field: str, base: Path, artifacts: Artifacts) -> Gathered:
+    def of_model(self, name: str, field: str, base: Path, artifacts: Artifacts, kind: str = "onnx") -> Gathered:
         """The same with a further model kept and read. Raises ModelFileError."""
         sha256, model = _model(name, field, base, artifacts)
-        named = {"network": None, "onnx": name, "onnx_sha256": sha256}
+        named = {"network": None, kind: name, f"{kind}_sha256": sha256}
         return replace(self, workload=self.workload.model_copy(update=named), model=model)
 
 
@@ -72,6 +72,9 @@ def gather(workload: Workload, base: Path, artifacts: Artifacts) -> Gathered:
     found, update = Gathered(workload, NOTHING_GIVEN), dict[str, object]()
     if workload.onnx is not None:
         found = found.of_model(workload.onnx, "workload.onnx", base, artifacts)
+    if workload.language_model is not None:
+        kind = "language_model"
+        found = found.of_model(workload.language_model, f"workload.{kind}", base, artifacts, kind)
     if workload.choices is not None:
         update["choices_sha256"] = sha256 = kept(workload.choices, "choices")
         read_choices(artifacts.path(sha256), workload.choices)

@@ -13,7 +13,7 @@ from orchestrator.model.device import OURS
 from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload
 
-from .check import check_examples, check_labels, check_last_shard, check_network, checked_graph, shards
+from .check import check_decoder, check_examples, check_labels, check_last_shard, check_network, checked_graph, shards
 from .gather import Gathered, engines_files, file_of, gather, program_files
 from .training_sets import kept
 
@@ -71,6 +71,9 @@ def _checked(found: Gathered, axes: Matrix, base: Path, artifacts: Artifacts) ->
     A graph is made once for each model and batch, and let go when all is checked of it.
     """
     workload = found.workload
+    if workload.language_model is not None:
+        check_decoder(found)
+        return workload
     dataset, training = workload.dataset, workload.training
     needs_graph = found.model or found.arrays or dataset or training or workload.parameters
     for name in axes.network or (workload.network,):

@@ -55,7 +55,7 @@ def _told(summary: Summary) -> Iterator[Told]:
         yield from (Told("memory", size, labels={"kind": kind}) for kind, size in sizes.items() if size is not None)
     for energy in summary.energy:
         yield from _energy(energy)
-    yield from (Told(name, value) for name, value in summary.others.items())
+    yield from (Told(name, of.value, of.interval, of.unresolved) for name, of in summary.others.items())
 
 
 def _energy(use: EnergyUse) -> Iterator[Told]:

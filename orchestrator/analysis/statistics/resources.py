@@ -9,6 +9,9 @@ from orchestrator.figures import QUANTITIES, BlockFigures, LayerTime
 from orchestrator.model.base import Model
 from orchestrator.model.record import LayerMemory
 
+from .intervals import Interval
+from .resolution import Unresolved, median_of
+
 
 class MemoryUse(Model):
     """Medians over blocks, in bytes; the figures have different meanings and are never added up."""
@@ -49,10 +52,28 @@ def memory_medians(blocks: Sequence[BlockFigures]) -> MemoryUse | None:
     )
 
 
-def other_medians(blocks: Sequence[BlockFigures]) -> dict[str, float]:
-    """Medians over blocks of the quantities without figures of their own."""
+class Other(Model):
+    """A quantity without figures of its own, in its unit: the median over blocks."""
+
+    value: float | None
+    """None where it is not resolved."""
+    interval: Interval | None = None
+    unresolved: Unresolved | None = None
+
+
+def other_medians(blocks: Sequence[BlockFigures], *, watched: bool = False) -> dict[str, Other]:
+    """Medians over blocks, in order of time, of the quantities without figures of their own."""
     found = {name: [each.values[name] for each in blocks if name in each.values] for name in QUANTITIES}
-    return {name: median(values) for name, values in found.items() if values}
+    return {
+        name: _told(values, watched=watched) if QUANTITIES[name].has_interval else Other(value=median(values))
+        for name, values in found.items()
+        if values
+    }
+
+
+def _told(values: Sequence[float], *, watched: bool) -> Other:
+    value, interval, why_not = median_of(values, watched=watched)
+    return Other(value=value, interval=interval, unresolved=why_not)
 
 
 def planned_memory(blocks: Sequence[BlockFigures]) -> tuple[LayerMemory, ...]:

@@ -24,6 +24,7 @@ from .latency import Latency, latency
 from .modes import ColdStart, Mode, Throttling, block_value_ms, cold_start, throttling
 from .resources import (
     MemoryUse,
+    Other,
     device_ms,
     layer_medians,
     memory_medians,
@@ -84,8 +85,8 @@ class Summary(Model):
     device_ms: float | None = None
     """Median over blocks of a whole profiled pass, which is not the sum of the layers' medians."""
     memory: MemoryUse | None = None
-    others: dict[str, float] = Field(default_factory=dict)
-    """The median of each quantity without figures of its own."""
+    others: dict[str, Other] = Field(default_factory=dict)
+    """The quantities without figures of their own, by name."""
     planned: tuple[LayerMemory, ...] = ()
     """Memory while each layer runs, by the plan (not measured)."""
     stability: Stability | None = None
@@ -189,7 +190,7 @@ def _summary(
         layers=layer_medians(good),
         device_ms=device_ms(good),
         memory=memory_medians(good),
-        others=other_medians(good),
+        others=other_medians(in_time, watched=watched),
         planned=planned_memory(blocks),
         stability=stability(times if mode == "steady" else _alone(values)) if good else None,
         spread=found,

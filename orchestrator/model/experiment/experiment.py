@@ -13,6 +13,7 @@ from orchestrator.model.device import Api, Precision
 
 from .conditions import Conditions
 from .engine_settings import EngineSettings
+from .language_model import DEFAULTS, with_text
 from .matrix import Matrix
 from .measure import Measure
 from .placement_rules import PlacementRules
@@ -117,6 +118,12 @@ class Experiment(Model):
 
     @model_validator(mode="before")
     @classmethod
+    def _of_a_text(cls, data: object) -> object:
+        """The numbers of tokens are axes."""
+        return with_text(data)
+
+    @model_validator(mode="before")
+    @classmethod
     def _of_a_program(cls, data: object) -> object:
         """A command runs by the engine for commands; one that says itself how often it runs warms up itself."""
         match data:
@@ -154,6 +161,28 @@ class Experiment(Model):
             raise ValueError(why)
         for name in sorted(named & MATRIX_AXES.keys() - self.matrix.options.keys()):
             raise ValueError(f"the command has `{{{name}}}`: give its values as `matrix.{name}`")
+        return self
+
+    @model_validator(mode="after")
+    def _by_answers(self) -> Experiment:
+        matrix = self.matrix
+        if self.workload.language_model is None:
+            for name in (name for name in DEFAULTS if getattr(matrix, name) is not None):
+                raise ValueError(f"matrix.{name}: a text is of a `workload.language_model`, and there is none")
+            return self
+        alone = {
+            f"matrix.{name}": getattr(matrix, name) for name in ("network", "batch", "on_cpu", "pipeline", "objects")
+        }
+        unfit = {name: values is not None for name, values in alone.items()} | {
+            "sampling.frames": self.sampling.frames > 1,
+            "measure.quantities: layers": "layers" in self.measure.quantities,
+            "strategy": self.strategy is not None,
+            "sides: onnx, network": any(side.onnx or "network" in side.axes for _, side in self.sides or ()),
+        }
+        for field in (name for name, is_asked in unfit.items() if is_asked):
+            raise ValueError(
+                f"leave out `{field}`: with `workload.language_model` a sample is a prompt with its answer"
+            )
         return self
 
     @model_validator(mode="after")

@@ -28,6 +28,8 @@ from orchestrator.model.base import Model
 from orchestrator.model.device import OWN_AXIS, Api, Precision
 from orchestrator.model.quantity import Bytes
 
+from .language_model import DEFAULTS
+
 _Own = StrictBool | StrictInt | StrictStr
 _SEVERAL = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "boolean"}]}
 """A value that is one word, several, or on and off."""
@@ -136,7 +138,9 @@ def _refused_by(axis: Axis) -> Any:
 def _field(axis: Axis) -> Any:
     description = f"{axis.help}; not given: {axis.otherwise}."
     values: Any = tuple.__class_getitem__((_type_of(axis), ...))
-    unwritten = _is_absent if axis is ENGINE else None  # experiments of before there were others keep their hash
+    unwritten = (
+        _is_absent if axis.name in (ENGINE.name, *DEFAULTS) else None
+    )  # experiments of before there were others keep their hash
     return (values | None, Field(default=None, description=description, exclude_if=unwritten))
 
 

@@ -1,4 +1,4 @@
-"""The workload: a built-in network, an ONNX file with an input or a set, or a program of one's own."""
+"""The workload: a built-in network, an ONNX file with an input or a set, a language model, or one's own program."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from orchestrator.model.quantity import Seconds
 from .dataset import Dataset
 from .training import Training
 
-KINDS = ("network", "onnx", "wait", "command")
+KINDS = ("network", "onnx", "wait", "command", "language_model")
 """The fields that say what runs."""
 PLACEHOLDERS = ("backend", "batch", "precision", "samples", "seed", "threads", "warmup")
 """Names in braces that a command may have."""
+MOST_TOKENS = 1 << 20
+"""The most tokens of a text's part."""
 _FILE = re.compile(r"[\w.+,@=~-]+(/[\w.+,@=~-]+)*", re.ASCII)
 
 
@@ -31,8 +33,12 @@ def why_no_file(name: str) -> str:
     return f"files: {name!r}: a name has letters, digits and `. _ + , @ = ~ -` alone"
 
 
+Prompt = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+Context = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+
+
 class Workload(Model):
-    """A network by name with seeded weights, an ONNX file, a command, or a time to wait; exactly one of them."""
+    """A network with seeded weights, an ONNX file, a language model, a command, or a time to wait; one of them."""
 
     network: str | None = None
     """Name of a built-in network (`farm networks` lists them)."""
@@ -71,6 +77,17 @@ class Workload(Model):
     """The folder, or the one file, that the command needs, relative to the experiment file; it runs beside them."""
     files_sha256: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Filled in at submission: the files by name."""
+    language_model: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Path of an ONNX decoder with its cache, relative to the experiment file. A sample is a prompt with its answer:
+    tokens are drawn by `seed`, and the answer's are those of the largest logits."""
+    language_model_sha256: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Filled in at submission."""
+    prompt: Prompt | tuple[Prompt, ...] | None = Field(default=None, exclude=True)
+    """Tokens of the prompt; one number or several, as `matrix.prompt`."""
+    generate: Prompt | tuple[Prompt, ...] | None = Field(default=None, exclude=True)
+    """Tokens of the answer, as `matrix.generate`."""
+    context: Context | tuple[Context, ...] | None = Field(default=None, exclude=True)
+    """Tokens that the model has taken before the clock starts, as `matrix.context`."""
 
     @model_validator(mode="after")
     def _can_be_started(self) -> Workload:
@@ -92,9 +109,16 @@ class Workload(Model):
     def _one_of(self) -> Workload:
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError("give exactly one of `network` (a built-in name), `onnx` (a file), `command` and `wait`")
-        if given[0] in ("wait", "command") and any((self.input, self.choices, self.dataset, self.training)):
+            raise ValueError(
+                "give exactly one of `network` (a built-in name), `onnx` (a file), `language_model` (a file), "
+                "`command` and `wait`"
+            )
+        alone = given[0] in ("wait", "command", "language_model")
+        if alone and any((self.input, self.choices, self.dataset, self.training)):
             raise ValueError(f"a workload with `{self.kind}` has no `input`, `choices`, `dataset` or `training`")
+        text = [each for each in (self.prompt, self.generate, self.context) if each is not None]
+        if text and self.language_model is None:
+            raise ValueError("`prompt`, `generate` and `context` are of a `language_model`")
         if self.parameters and self.network is None:
             raise ValueError("`parameters` are those of a built-in `network`")
         if self.sizes and self.onnx is None:
@@ -107,13 +131,23 @@ class Workload(Model):
 
     def __hash__(self) -> int:
         sizes = tuple(sorted(self.every_size.items()))
-        model = (self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.choices_sha256)
+        model = (self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.choices_sha256, self.language_model)
         return hash((*model, self.input, self.dataset, self.training, self.wait, self.command))
 
     @property
     def kind(self) -> str:
         """Return the field that says what runs; an engine takes some of them."""
         return next(name for name in KINDS if getattr(self, name) is not None)
+
+    @property
+    def sample(self) -> str:
+        """Return what a sample is, as reports call it."""
+        return "epoch" if self.training else "answer" if self.language_model else "inference"
+
+    @property
+    def model_sha256(self) -> str:
+        """Return the hash of the model's file; empty where it has none, or was not submitted."""
+        return self.onnx_sha256 or self.language_model_sha256 or ""
 
     @property
     def words(self) -> list[str]:
@@ -149,7 +183,7 @@ class Workload(Model):
             return f"wait {1000 * self.wait:g} ms"
         if self.command is not None:
             return " ".join(PurePosixPath(word).name for word in self.words[:2] if word[:1] not in ("-", "{"))
-        name = self.network or str(self.onnx).rsplit("/", 1)[-1].removesuffix(".onnx")
+        name = self.network or str(self.onnx or self.language_model).rsplit("/", 1)[-1].removesuffix(".onnx")
         return name + "".join(f" {size}={_sizes_text(value)}" for size, value in sorted(self.every_size.items()))
 
 

@@ -18,6 +18,8 @@ COLUMNS = (
 MEDIAN, BLOCKS = 1, 5
 FIRST = Column("first ms", True)
 """The column of cold starts, whose set-up stands in a part of its own."""
+ANSWER = Column("answer ms", True)
+"""The column of language models: prompt and answer together, whose speeds stand in a part of their own."""
 IMPORTED = "IMPORT results: measured elsewhere, under conditions that the farm does not know."
 
 
@@ -45,6 +47,8 @@ def columns(content: Content) -> list[Column]:
     heads = list(COLUMNS)
     if content.experiment.sampling.mode == "cold":
         heads[MEDIAN] = FIRST
+    elif content.experiment.workload.language_model is not None:
+        heads[MEDIAN] = ANSWER
     return heads
 
 

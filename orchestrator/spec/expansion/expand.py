@@ -19,6 +19,7 @@ from orchestrator.model.errors import SpecError
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Conditions, Experiment, Measure, Side, Workload
 from orchestrator.model.experiment.engine_settings import EngineSettings
+from orchestrator.model.experiment.language_model import DEFAULTS
 from orchestrator.model.job import Cell, Job
 
 from . import device_selection, run_order
@@ -247,7 +248,7 @@ def _options(experiment: Experiment) -> dict[str, tuple[Any, ...]]:
 def _workloads(experiment: Experiment) -> list[Workload]:
     workload, networks = experiment.workload, experiment.matrix.network
     if networks is None:
-        return [workload]
+        return [workload.model_copy(update=dict.fromkeys(DEFAULTS))]  # a text's numbers are axes
     if workload.kind != "network":
         raise SpecError(
             f"matrix.network: sweeps built-in networks, but the workload has `{workload.kind}`; remove one of them"
@@ -312,12 +313,12 @@ def _lacks(cell: Cell, device: Device) -> str:
     if cell.engine not in engines:
         has = ", ".join(each.name for each in device.engines if not each.missing)
         return f"its host has no engine `{cell.engine}` for it (it has {has})"
+    if cell.workload.kind not in (takes := engines[cell.engine].takes):
+        return f"engine {cell.engine} runs no `{cell.workload.kind}` of a workload (it runs: {', '.join(takes)})"
     if why := engines[cell.engine].why_not(cell.backend, cell.precision):
         return why
     if why := engines[cell.engine].why_no_value(cell.options):
         return why
-    if cell.workload.kind not in (takes := engines[cell.engine].takes):
-        return f"engine {cell.engine} runs no `{cell.workload.kind}` of a workload (it runs: {', '.join(takes)})"
     if cell.agent and device.facts.abi not in cell.agent:
         return f"the side has no agent for abi {device.facts.abi or '(unknown)'} (it has {', '.join(cell.agent)})"
     if cell.driver and device.facts.kind != "workstation":

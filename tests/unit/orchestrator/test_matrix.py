@@ -150,7 +150,7 @@ def test_an_engine_runs_what_it_takes() -> None:
     found = expand(waits, "e", [device])
     assert {job.cell.engine for job in found.jobs} == {"wait"} and size(waits) == 2 * len(found.jobs)
     assert [each.reason for each in found.exclusions] == [
-        "engine pocketfarm runs no `wait` of a workload (it runs: network, onnx)"
+        "engine pocketfarm runs no `wait` of a workload (it runs: network, onnx, language_model)"
     ]
     with pytest.raises(SpecError, match="the workload has `wait`"):
         expand(waits.model_copy(update={"matrix": Matrix(network=("a",))}), "e", [device])

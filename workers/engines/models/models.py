@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.frontend.examples import Examples, given_by
-from kernels.frontend.input_file import NOTHING_GIVEN, Given, read_arrays
+from kernels.frontend.input_file import NOTHING_GIVEN, Arrays, Given, read_arrays
 from kernels.frontend.load import load_inputs, load_workload, random_inputs
 from kernels.ir.graph import Graph
 from kernels.options import HALF
@@ -22,8 +21,7 @@ from orchestrator.model.experiment import Workload
 from workers.files.host_files import HostFiles
 
 from .single_flight_cache import SingleFlightCache
-
-Arrays = Mapping[str, npt.NDArray[Any]]
+from .texts import Texts
 
 
 class Models:
@@ -31,6 +29,7 @@ class Models:
 
     def __init__(self, files: HostFiles) -> None:
         self._files = files
+        self.texts = Texts(files)
         self._graphs: SingleFlightCache[Graph] = SingleFlightCache(8)
         self._inputs: SingleFlightCache[Arrays] = SingleFlightCache(16)
         self._sets: SingleFlightCache[Examples] = SingleFlightCache(4)

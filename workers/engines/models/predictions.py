@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernels.frontend.input_file import Arrays
 from orchestrator.model.errors import SpecError
 from orchestrator.model.record import Predictions
-
-from .models import Arrays
 
 MOST = 5
 """Classes that are kept of each example."""

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernels.frontend.input_file import Arrays
 from kernels.options import HALF
 from orchestrator.model.device import Precision
 from orchestrator.model.record import Doubt, DoubtCode, OutputCheck
-
-from .models import Arrays
 
 Array = npt.NDArray[Any]
 
@@ -44,7 +43,7 @@ def verify(
     own = rounded()
     lost = {name: _difference(own[name], wanted) for name, wanted in reference.items()}
     most = MOST / TOLERANCES[precision]
-    return tuple(_allowing(check, lost[check.name], most * check.tolerance) for check in checks)
+    return tuple(allowing(check, lost[check.name], most * check.tolerance) for check in checks)
 
 
 def _check(name: str, found: Array, wanted: Array, precision: Precision) -> OutputCheck:
@@ -71,7 +70,7 @@ def _differences(found: Array, wanted: Array) -> Array:
     return np.abs(found.astype(np.float64).reshape(-1) - wanted.astype(np.float64).reshape(-1))
 
 
-def _allowing(check: OutputCheck, lost: float, most: float) -> OutputCheck:
+def allowing(check: OutputCheck, lost: float, most: float) -> OutputCheck:
     """The check with a tolerance for what rounding loses; a loss that is no number, or small, changes nothing."""
     tolerance = min(ROUNDING * lost, most)
     if not np.isfinite(lost) or tolerance <= check.tolerance:

@@ -66,5 +66,7 @@ def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) 
         await_discharging_s=await_s,
         discharging_sign=discharging_sign,
         setup=setup_of(job),
+        context=job.cell.text.context if job.cell.text else 0,
+        generate=job.cell.text.generate if job.cell.text else 0,
         checkpoint_every=job.cell.workload.training.checkpoint if job.cell.workload.training else 0,
     )

@@ -15,7 +15,7 @@ DOUBTS = {
     code.value: REMEDIES[code]
     for code in (
         *(DoubtCode.NON_FINITE_OUTPUT, DoubtCode.DIVERGED, *IN_THE_AGENTS_WORDS, DoubtCode.AGENT_WARNING),
-        *(DoubtCode.ROUNDING, DoubtCode.LAYERS_REFUSED),
+        *(DoubtCode.ROUNDING, DoubtCode.LAYERS_REFUSED, DoubtCode.PARTLY_COMPARED),
     )
 }
 

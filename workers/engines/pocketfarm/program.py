@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.device import Precision
-from orchestrator.model.record import Outcome, Replan
+from orchestrator.model.event import Event, Sample
+from orchestrator.model.experiment.language_model import Text
+from orchestrator.model.record import Doubt, DoubtCode, Outcome, Replan
 from workers.devices.fleet import Member
 from workers.devices.install import file_sha256, install_build
 from workers.engines.agent import is_crash, raise_for
@@ -20,6 +23,7 @@ from workers.session.conditions.affinity import listed
 from .agent_block import block_of
 from .doubts import own_doubts
 from .measure import Measurement, measure
+from .measure.ports import TOKENS
 from .measure.prepared import expect
 from .measure.replan import run_within_limits
 from .plans.compile_limit import compiling_within
@@ -48,6 +52,9 @@ class PlanProgram(Program):
         made = cls(stored.plan_hash, host, plans, work, stored)
         made.layer_memory = stored.layer_memory
         with compiling_within(job.sampling.deadline, work.member.facts.serial, work.check):
+            if (text := job.cell.text) is not None:
+                made.inputs = {TOKENS: plans.models.texts.tokens(job.cell.workload, text)}
+                return made
             made.inputs = plans.models.inputs(job.cell.workload, job.cell.batch, job.examples)
             if job.cell.workload.training is None:
                 made.reference = plans.models.reference(job.cell.workload, job.cell.batch, job.examples)
@@ -93,8 +100,29 @@ class PlanProgram(Program):
             cause = "crashed" if is_crash(agent.killed_by) else "killed"
             return Verdict(Outcome.KILLED, cause, (f"the device ended the agent{told}",))
         raise_for(agent, self.work.member.facts.serial)
-        verdict = self._verified(self.measured) if cell.workload.training is None else self._trained(self.measured)
-        return replace(verdict, doubts=tuple(own_doubts(cell, agent.events, self.layer_memory, verdict.checks)))
+        if cell.text is not None:
+            verdict = self._answered(cell.text, agent.events)
+        else:
+            verdict = self._verified(self.measured) if cell.workload.training is None else self._trained(self.measured)
+        doubts = own_doubts(cell, agent.events, self.layer_memory, verdict.checks)
+        return replace(verdict, doubts=(*verdict.doubts, *doubts))
+
+    def _answered(self, text: Text, events: Sequence[Event]) -> Verdict:
+        """Judge each answer; those of a block are alike, so that mostly there is one."""
+        cell = self.work.assignment.job.cell
+        answers = dict.fromkeys(each.tokens for each in events if isinstance(each, Sample) and each.tokens)
+        judged = [
+            self.plans.models.texts.judge(cell.workload, text, answer, Precision(cell.precision)) for answer in answers
+        ]
+        reasons, few = tuple(each.reason for each in judged if each.reason), min(each.tokens for each in judged)
+        detail = f"the first {few} of {text.generate} tokens were compared with the reference's"
+        return Verdict(
+            Outcome.INVALID if reasons else Outcome.OK,
+            "wrong_output" if reasons else "",
+            reasons,
+            doubts=(Doubt(code=DoubtCode.PARTLY_COMPARED, detail=detail),) if few < text.generate else (),
+            checks=tuple(each.check for each in judged),
+        )
 
     def _verified(self, measured: Measurement) -> Verdict:
         job = self.work.assignment.job

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import kernels
-from kernels.compile import compile_graph
+from kernels.compile import compile_generation, compile_graph
 from kernels.errors import PlanError
 from kernels.options import Limits, Options
 from kernels.plan.model import Bundle, Plan
@@ -86,7 +86,7 @@ class Plans:
         options, limits = options_of(cell), limits_of(device, cell.backend, cell.precision)
         options = replace(options, layers=self._layers(cell, device))
         limits = replace(limits, kernel_groups=self.kernel_limits.of(device, cell.backend))
-        if cell.options.get("tuned", True) and cell.workload.training is None:
+        if cell.options.get("tuned", True) and cell.workload.training is None and cell.text is None:
             threads = threads_a_layer(cell, cpus)
             graph = partial(self.models.graph, cell.workload, cell.batch)
             options = self._tuned.options(options, limits, device, graph, threads=threads)
@@ -96,6 +96,7 @@ class Plans:
                 "workload": cell.workload.model_dump(mode="json"),
                 "batch": cell.batch,
                 "updates": cell.options.get("updates", "device"),
+                **({"text": [cell.text.capacity, *cell.text.pieces]} if cell.text else {}),
                 "options": asdict(options),
                 "limits": asdict(limits),
             }
@@ -130,17 +131,22 @@ class Plans:
         try:
             bundle = Bundle.read(folder)
         except PlanError:  # not there yet, or damaged
-            graph, training = self.models.graph(cell.workload, cell.batch), cell.workload.training
-            updates = cell.options.get("updates")
-            if training is None:
-                bundle = compile_graph(graph, options, limits, spirv_cache=self._shaders)
-            else:
-                asked = training_options(training, self.models.training_set(cell.workload)[0].dtype)
-                asked = replace(asked, updates="host" if updates == "host" else "device")
-                bundle = compile_training(graph, asked, options, limits, spirv_cache=self._shaders)
+            bundle = self._compiled(cell, options, limits)
             store(bundle, folder)
             prune(self._folder, MAX_PLANS)
         return StoredPlan(bundle.plan, folder, bundle.plan.plan_hash)
+
+    def _compiled(self, cell: Cell, options: Options, limits: Limits) -> Bundle:
+        workload = cell.workload
+        if cell.text is not None:
+            steps = self.models.texts.decoder(workload, cell.text)
+            return compile_generation(steps, options, limits, spirv_cache=self._shaders)
+        graph = self.models.graph(workload, cell.batch)
+        if workload.training is None:
+            return compile_graph(graph, options, limits, spirv_cache=self._shaders)
+        asked = training_options(workload.training, self.models.training_set(workload)[0].dtype)
+        asked = replace(asked, updates="host" if cell.options.get("updates") == "host" else "device")
+        return compile_training(graph, asked, options, limits, spirv_cache=self._shaders)
 
 
 def store(bundle: Bundle, folder: Path) -> None:

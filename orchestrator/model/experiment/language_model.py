@@ -1,0 +1,48 @@
+"""The text of a language model: how many tokens come before, are asked and are generated. These are axes of the matrix;
+a workload may give them too, as people write them down."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+DEFAULTS = {"context": 0, "prompt": 512, "generate": 128}
+"""The numbers of tokens where none are given; those of prompt and answer are llama-bench's."""
+
+
+PIECE = 64
+"""The most tokens that a model takes together."""
+
+
+class Text(NamedTuple):
+    """One text of a model."""
+
+    context: int
+    """Tokens that the model has taken before the clock starts."""
+    prompt: int
+    generate: int
+
+    @property
+    def capacity(self) -> int:
+        """Return how many tokens a state has to hold; the last one that is generated is not taken."""
+        return self.context + self.prompt + self.generate - 1
+
+    @property
+    def pieces(self) -> tuple[int, ...]:
+        """Return the numbers of tokens that a run of the model takes: a piece of a prompt, if it has several; one."""
+        piece = min(PIECE, max(self.context, self.prompt))
+        return (piece, 1) if piece > 1 else (1,)
+
+
+def with_text(data: object) -> object:
+    """Return an experiment file's data with its text among the axes. Raises ValueError where it is given twice."""
+    match data:
+        case {"workload": {"language_model": str(), **given}, **rest}:
+            matrix = rest.get("matrix") or {}
+            if not isinstance(matrix, dict):
+                return data
+            for name in (name for name in DEFAULTS if given.get(name) is not None and matrix.get(name) is not None):
+                raise ValueError(f"give `{name}` once: as `workload.{name}` or as `matrix.{name}`")
+            own = {name: given.get(name) for name in DEFAULTS}
+            listed = {name: DEFAULTS[name] if value is None else value for name, value in own.items()}
+            return {**data, "matrix": listed | {name: v for name, v in matrix.items() if v is not None}}  # type: ignore[dict-item]
+    return data

@@ -1,0 +1,161 @@
+"""Language models as jobs: from an experiment's file to its results, on a virtual phone, with the real agent."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from orchestrator.acts.submission.prepare import prepare
+from orchestrator.analysis.statistics import told_of
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.model.errors import ModelFileError
+from orchestrator.model.experiment import Experiment
+from orchestrator.model.job import Job
+from orchestrator.model.live.lease import Assignment
+from orchestrator.model.record import DoubtCode, Outcome, Record
+from orchestrator.report import console, export
+from orchestrator.report.html import render
+from orchestrator.spec.expansion.expand import cells_of
+from orchestrator.system.config import Settings
+from tests.unit.kernels.front.decoders import SPELLINGS, Drawn, drawn
+from tests.unit.report.records import built
+from tests.widths import drawn as shown
+from workers.devices.admit import enrol_phone
+from workers.devices.fleet import Fleet
+from workers.engines import Engines, Host
+from workers.engines.models import texts
+from workers.engines.pocketfarm.measure.ports import TOKENS
+from workers.engines.pocketfarm.program import PlanProgram
+from workers.execution.run_job import Workbench, run_job
+
+from .conftest import Wiring
+
+SAMPLES = 3
+
+
+@pytest.fixture
+def bench(lab_settings: Settings, lab: Wiring) -> Workbench:
+    made = Workbench(lab_settings, Fleet(), Engines(Host.alone(lab_settings.state)), "worker-1")
+    made.fleet.enrol(*enrol_phone(lab.connection, lab_settings))
+    return made
+
+
+def asked(model: Drawn, state: Path, backend: str, **text: object) -> Experiment:
+    """As `farm run` takes it."""
+    experiment = {
+        "name": "talks",
+        "workload": {"language_model": model.path.name, "seed": 7, **text},
+        "matrix": {"backend": backend, **({"threads": 1} if backend == "cpu" else {})},
+        "sampling": {"samples": SAMPLES, "blocks": 2},
+    }
+    return prepare(Experiment.model_validate(experiment), model.path.parent, Artifacts(state))
+
+
+def run(bench: Workbench, experiment: Experiment, serial: str) -> list[Record]:
+    """Each block of each cell."""
+    found = []
+    for cell in cells_of(experiment):
+        for block in range(experiment.sampling.blocks):
+            job = Job(
+                experiment_id="e-1", cell=cell, block=block, candidates=(serial,), sampling=experiment.sampling,
+                conditions=experiment.conditions, measure=experiment.measure,
+            )  # fmt: skip
+            one = Assignment(
+                serial=serial, host="testhost", job_id=job.job_id, job=job, attempt=1, token=len(found) + 1, ttl_s=15.0
+            )
+            found.append(run_job(one, bench, lambda: None, lambda *_: None))
+    return found
+
+
+@pytest.mark.parametrize("backend", ["cpu", "opencl", "vulkan"])
+def test_an_experiment_tells_prompt_and_generation_apart(
+    bench: Workbench, lab: Wiring, tmp_path: Path, seed: int, backend: str
+) -> None:
+    """The tokens are onnxruntime's; each figure is the ratio of sums of the record's own times, in every output."""
+    rng = np.random.default_rng([seed, len(backend)])
+    model = drawn(tmp_path, rng, str(rng.choice(SPELLINGS)))
+    prompt, generate, context = int(rng.integers(2, 20)), int(rng.integers(2, 12)), int(rng.integers(1, 80))
+    text = {"prompt": prompt, "generate": generate, "context": [0, context]}
+    experiment = asked(model, bench.settings.state, backend, **text)
+    records, cells = run(bench, experiment, lab.serial), {each.cell_id: each for each in cells_of(experiment)}
+    for record in records:
+        assert record.outcome is Outcome.OK, record.reasons
+        before, answer = cells[record.cell_id].options["context"], model_tokens(model, 7, record)
+        for sample in record.samples:
+            assert (sample.context, sample.prompt, sample.tokens) == (before, prompt, answer)
+            assert len(sample.token_ns) == generate
+        assert [check.name for check in record.checks] == ["tokens"] and record.checks[0].ok
+        assert DoubtCode.PARTLY_COMPARED not in {doubt.code for doubt in record.doubts}
+    whole = built("e-1", experiment, cells=cells, records=records, outcomes={"ok": len(records)}, now=1e9)
+    assert len(whole.summaries) == 2
+    as_json = json.loads(json.dumps(export.as_data(whole)))["summaries"]
+    table, page = shown(console.render(whole), 200), render(whole)
+    for summary, data in zip(whole.summaries, as_json, strict=True):
+        own = [each for each in records if each.cell_id == summary.cell_id]
+        speeds = [figures(each) for each in own]
+        assert data["prompt_tokens_per_s"]["value"] == pytest.approx(np.median([each[0] for each in speeds]))
+        assert data["generated_tokens_per_s"]["value"] == pytest.approx(np.median([each[1] for each in speeds]))
+        assert data["first_token_ms"]["value"] > 0 and data["between_tokens_ms"]["value"] > 0
+        assert {"prompt tokens", "generated tokens", "first token"} <= {told.metric for told in told_of(summary)}
+    for words in ("prompt tokens/s", "generated tokens/s", "answer ms"):
+        assert words in table and words in page
+
+
+def model_tokens(model: Drawn, seed: int, record: Record) -> tuple[int, ...]:
+    sample = record.samples[0]
+    given = np.random.default_rng(seed).integers(0, model.words, sample.context + sample.prompt)
+    return tuple(replace(model, prompt=tuple(map(int, given))).greedy(len(sample.tokens)))
+
+
+def figures(record: Record) -> tuple[float, float]:
+    timed = [each for each in record.samples if each.phase == "timed"]
+    assert len(timed) == SAMPLES
+    first_s = sum(each.token_ns[0] - each.start_ns for each in timed) / 1e9
+    later_s = sum(each.token_ns[-1] - each.token_ns[0] for each in timed) / 1e9
+    return sum(each.prompt for each in timed) / first_s, sum(len(each.tokens) - 1 for each in timed) / later_s
+
+
+def test_wrong_tokens_are_told(
+    bench: Workbench, lab: Wiring, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent gets another prompt than the reference: its answer is refused where it is another, with its place. A
+    model that is too large to be compared whole is compared in part, and a doubt says so."""
+    rng = np.random.default_rng(seed)
+    model = drawn(tmp_path, rng, str(rng.choice(SPELLINGS)))
+    experiment = asked(model, bench.settings.state, "cpu", prompt=6, generate=9)
+    monkeypatch.setattr(texts, "MOST_WORK", 0.0)
+    right, again = run(bench, experiment, lab.serial)
+    for record in (right, again):
+        assert record.outcome is Outcome.OK
+        told = [doubt.detail for doubt in record.doubts if doubt.code is DoubtCode.PARTLY_COMPARED]
+        assert told == ["the first 4 of 9 tokens were compared with the reference's"]
+    monkeypatch.setattr(texts, "MOST_WORK", 1e12)
+    honest, answer = PlanProgram.of, right.samples[0].tokens
+
+    def other(*given: object) -> PlanProgram:
+        """With tokens of which another answer follows."""
+        made = honest(*given)  # type: ignore[arg-type]
+        while True:
+            tokens = rng.integers(0, model.words, 6)
+            if replace(model, prompt=tuple(map(int, tokens))).greedy(9) != list(answer):
+                made.inputs = {TOKENS: tokens}
+                return made
+
+    monkeypatch.setattr(PlanProgram, "of", other)
+    for record in run(bench, experiment, lab.serial):
+        assert (record.outcome, record.cause) == (Outcome.INVALID, "wrong_output")
+        assert "of the answer is" in record.reasons[0] and not record.checks[0].ok
+
+
+def test_files_that_are_no_decoders_are_refused_at_submission(tmp_path: Path, seed: int) -> None:
+    model = drawn(tmp_path, np.random.default_rng(seed), "shape")
+    proto = onnx.load(model.path)
+    del proto.graph.output[1:]
+    onnx.save(proto, model.path)
+    with pytest.raises(ModelFileError, match=r"workload\.language_model.*export the decoder with its cache"):
+        asked(model, tmp_path / "state", "cpu")

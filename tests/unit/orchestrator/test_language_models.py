@@ -1,0 +1,102 @@
+"""Experiments with language models: the numbers of tokens are axes, however they are written; what does not fit."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from orchestrator.figures import answers
+from orchestrator.model.device import OURS, EngineFacts
+from orchestrator.model.event import Sample
+from orchestrator.model.experiment import Experiment
+from orchestrator.spec.expansion.expand import cells_of, expand
+from tests.unit.report.records import cell, record
+
+from . import make
+
+
+def asked(workload: dict[str, Any], **parts: Any) -> Experiment:
+    own = {"language_model": "decoder.onnx", **workload}
+    return Experiment.model_validate({"name": "talks", "workload": own, **parts})
+
+
+def test_numbers_of_tokens_are_axes_wherever_they_stand(seed: int) -> None:
+    """Any of them may stand in the workload or in the matrix, as one number or several; what is kept says it once."""
+    random = Random(seed)
+    text = {name: random.sample(range(1, 999), random.randrange(1, 4)) for name in ("context", "prompt", "generate")}
+    inside = random.sample(sorted(text), random.randrange(4))
+    spelled = {name: values[0] if len(values) == 1 else values for name, values in text.items()}
+    experiment = asked(
+        {name: spelled[name] for name in inside}, matrix={n: each for n, each in spelled.items() if n not in inside}
+    )
+    cells = cells_of(experiment)
+    wanted = {(c, p, g) for c in text["context"] for p in text["prompt"] for g in text["generate"]}
+    assert {each.text for each in cells} == wanted and len(cells) == len(wanted)
+    kept = Experiment.model_validate_json(experiment.model_dump_json())
+    assert [each.cell_id for each in cells_of(kept)] == [each.cell_id for each in cells]
+    (plain,) = cells_of(asked({}))
+    assert plain.text == (0, 512, 128) and plain.text.capacity == 639 and plain.text.pieces == (64, 1)
+
+
+def test_other_experiments_say_nothing_of_tokens() -> None:
+    assert not {"context", "prompt", "generate"} & make.experiment().model_dump(mode="json")["matrix"].keys()
+
+
+@pytest.mark.parametrize(
+    ("workload", "parts", "words"),
+    [
+        ({"prompt": 3}, {"matrix": {"prompt": 4}}, "give `prompt` once"),
+        ({"prompt": 0}, {}, "greater than or equal to 1"),
+        ({"onnx": "m.onnx"}, {}, "give exactly one of"),
+        ({"input": "x.npy"}, {}, "has no `input`"),
+        ({"language_model": None, "network": "lenet", "prompt": 3}, {}, "are of a `language_model`"),
+        ({"language_model": None, "network": "lenet"}, {"matrix": {"context": 3}}, r"matrix\.context: a text is of"),
+        ({}, {"matrix": {"batch": 2}}, r"leave out `matrix\.batch`"),
+        ({}, {"matrix": {"network": "lenet"}}, r"leave out `matrix\.network`"),
+        ({}, {"matrix": {"on_cpu": "softmax"}}, r"leave out `matrix\.on_cpu`"),
+        ({}, {"sampling": {"frames": 4}}, r"leave out `sampling\.frames`"),
+        ({}, {"measure": {"quantities": ["latency", "layers"]}}, r"leave out `measure\.quantities: layers`"),
+        ({}, {"sides": {"baseline": {"onnx": "a"}, "candidate": {"onnx": "b"}}}, "leave out `sides: onnx, network`"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_words(workload: dict[str, Any], parts: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        asked(workload, **parts)
+
+
+def test_other_engines_are_excluded_with_the_reason() -> None:
+    other = EngineFacts(name="other", takes=("network", "onnx"), missing="install it")
+    device = make.device("A").model_copy(update={"engines": (OURS, other)})
+    found = expand(asked({"prompt": [8, 16]}, matrix={"engine": [OURS.name, "other"]}), "e", [device])
+    assert {job.cell.engine for job in found.jobs} == {OURS.name}
+    reasons = [each.reason for each in found.exclusions]
+    assert "engine other runs no `language_model` of a workload (it runs: network, onnx)" in reasons
+
+
+def test_figures_are_ratios_of_sums(seed: int) -> None:
+    """Of drawn answers of unlike length: each equals what NumPy makes of the same times."""
+    rng = np.random.default_rng(seed)
+    plain = record(cell("cpu"), [1.0] * int(rng.integers(1, 6)))
+    drawn = [_answer(each, rng) for each in plain.samples]
+    found, timed = plain.model_copy(update={"samples": tuple(drawn)}), drawn[1:]
+    first = np.array([each.token_ns[0] - each.start_ns for each in timed])
+    gaps = [np.diff(each.token_ns) for each in timed]
+    prompts = sum(each.prompt for each in timed)
+    assert answers.prompt_per_s(found) == pytest.approx(prompts / first.sum() * 1e9)
+    every = np.concatenate(gaps)
+    assert answers.generated_per_s(found) == pytest.approx(len(every) / every.sum() * 1e9)
+    assert answers.first_token_ms(found) == pytest.approx(np.median(first) / 1e6)
+    assert answers.between_tokens_ms(found) == pytest.approx(np.median(every) / 1e6)
+    p99 = answers.between_tokens_p99_ms(found)
+    assert p99 == (pytest.approx(np.percentile(every, 99) / 1e6) if len(every) >= 100 else None)
+    assert answers.prompt_per_s(plain) is answers.generated_per_s(plain) is answers.first_token_ms(plain) is None
+
+
+def _answer(sample: Sample, rng: np.random.Generator) -> Sample:
+    count = int(rng.integers(2, 80))
+    times = sample.start_ns + rng.integers(1, 10**7, count).cumsum()
+    told = {"prompt": int(rng.integers(1, 600)), "tokens": (1,) * count, "token_ns": tuple(map(int, times))}
+    return sample.model_copy(update=told)

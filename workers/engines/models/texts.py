@@ -1,0 +1,125 @@
+"""Texts of language models: the tokens that are drawn for one, its decoder, and the judgement on what follows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kernels.frontend.load import load_decoder
+from kernels.ir.decoder import DecoderStep
+from kernels.reference import evaluate, roundings
+from orchestrator.model.base import content_hash
+from orchestrator.model.device import Precision
+from orchestrator.model.experiment import Workload
+from orchestrator.model.experiment.language_model import Text
+from orchestrator.model.record import OutputCheck
+from workers.files.host_files import HostFiles
+
+from .single_flight_cache import SingleFlightCache
+from .verify_outputs import MOST, allowing
+
+TOLERANCE = 1e-3
+"""The difference of two logits below which either token is right."""
+FEW, MOST_WORK = 4, 2e12
+"""Tokens of an answer that are checked where the reference has more products to add than so many; on one core it adds
+some 1e10 a second."""
+
+Tokens = tuple[int, ...]
+
+
+class Rows(NamedTuple):
+    """The reference's logits at the first tokens of an answer."""
+
+    behind: npt.NDArray[np.float64]
+    """The largest logit less that of the token, of each."""
+    best: Tokens
+    """The tokens of the largest logits."""
+    scale: float
+    lost: float
+    """The largest difference of a logit that rounding alone makes in the precision."""
+
+
+class Judged(NamedTuple):
+    """The judgement on an answer."""
+
+    check: OutputCheck
+    reason: str
+    """The reason why the answer is wrong; empty where it is right."""
+    tokens: int
+    """Tokens that were compared."""
+
+
+class Texts:
+    """Caches of one host process, shared by its threads."""
+
+    def __init__(self, files: HostFiles) -> None:
+        self._files = files
+        self._decoders: SingleFlightCache[list[DecoderStep]] = SingleFlightCache(4)
+        self._rows: SingleFlightCache[Rows] = SingleFlightCache(64)
+
+    def decoder(self, workload: Workload, text: Text) -> list[DecoderStep]:
+        """The steps of a model for texts of a length. Raises ModelFileError, FileUnavailable, ModelError."""
+        key = f"{workload.language_model_sha256 or workload.language_model} {text.capacity} {text.pieces}"
+        return self._decoders.get(key, lambda: load_decoder(self._path(workload), text.capacity, text.pieces))
+
+    def tokens(self, workload: Workload, text: Text) -> npt.NDArray[np.int64]:
+        """The tokens of context and prompt, each as likely as another, by the workload's seed. Longer texts of a seed
+        begin as shorter ones do."""
+        words = self._words(self.decoder(workload, text)[-1])
+        return np.random.default_rng(workload.seed).integers(0, words, text.context + text.prompt)
+
+    def judge(self, workload: Workload, text: Text, answer: Tokens, precision: Precision) -> Judged:
+        """Hold an answer against the reference's logits behind the same tokens: each token has the largest one, or
+        one that is less by no more than the tolerance."""
+        weights = sum(each.size for each in self.decoder(workload, text)[-1].graph.constants.values())
+        whole = text.context + text.prompt + len(answer)
+        count = len(answer) if weights * whole <= MOST_WORK else min(FEW, len(answer))
+        key = f"{content_hash(workload)} {text} {answer} {precision}"
+        found = self._rows.get(key, lambda: self._read(workload, text, answer[:count], precision))
+        behind = float(found.behind.max())
+        check = OutputCheck(name="tokens", max_abs_difference=behind, tolerance=TOLERANCE, ok=behind < TOLERANCE)
+        check = allowing(check, 2 * found.lost, MOST * found.scale)
+        place = int(found.behind.argmax())
+        reason = (
+            f"token {place + 1} of the answer is {answer[place]}, and the reference's is {found.best[place]}, whose "
+            f"logit is larger by {behind:.3g}, not by less than {check.tolerance:.3g}: the kernel or the "
+            "driver computes wrongly"
+        )
+        return Judged(check, "" if check.ok else reason, len(found.best))
+
+    def _read(self, workload: Workload, text: Text, answer: Tokens, precision: Precision) -> Rows:
+        """Run the reference over the whole text at once. A model that gives the last row alone tells one token."""
+        given = [*map(int, self.tokens(workload, text)), *answer[:-1]]
+        step = self._whole(workload, len(given))
+        if step.rows == 1:
+            given, answer = given[: len(given) - len(answer) + 1], answer[:1]
+            step = self._whole(workload, len(given))
+        logits = self._logits(step, given, len(answer))
+        behind = logits.max(-1) - logits[np.arange(len(answer)), answer]
+        lost = 0.0
+        if precision is not Precision.FP32 and behind.max() >= TOLERANCE:
+            rounded = self._logits(step, given, len(answer), **roundings(precision.value))
+            lost = float(np.abs(rounded - logits).max())
+        best = tuple(map(int, logits.argmax(-1)))
+        return Rows(behind, best, float(np.abs(logits).max()), lost)
+
+    def _whole(self, workload: Workload, count: int) -> DecoderStep:
+        return load_decoder(self._path(workload), count, (count,))[0]
+
+    def _path(self, workload: Workload) -> Path:
+        sha256 = workload.language_model_sha256
+        return self._files.path(sha256) if sha256 else Path(str(workload.language_model))
+
+    @staticmethod
+    def _words(step: DecoderStep) -> int:
+        return step.graph.shapes[step.logits][-1]
+
+    @staticmethod
+    def _logits(step: DecoderStep, given: list[int], rows: int, **how: Any) -> npt.NDArray[np.float64]:
+        """The last rows of logits behind tokens."""
+        state = {name: np.zeros(step.graph.shapes[name]) for name in step.graph.state}
+        inputs = {step.tokens: np.array([given]), step.position: np.array([0]), **state}
+        return np.asarray(evaluate(step.graph, inputs, **how)[step.logits][0, -rows:], np.float64)
