@@ -22,9 +22,9 @@ STEPS = {"gemma2": {"cpu": 13, "opencl": 12}, "gemma3": {"cpu": 13, "opencl": 12
 
 def drawn(folder: Path, architecture: str, rng: np.random.Generator, layers: int = 0) -> Graph:
     path, tokens = folder / "m.gguf", int(rng.choice([1, rng.integers(2, 9)]))
-    write_decoder(path, architecture, rng, layers=layers)
-    capacity = int(rng.integers(tokens + 1, CONTEXT))
-    return load_gguf(path, sizes={"tokens": tokens, "capacity": capacity, "batch": int(rng.integers(1, 3))})
+    sizes = {"tokens": tokens, "capacity": int(rng.integers(tokens + 1, CONTEXT)), "batch": int(rng.integers(1, 3))}
+    write_decoder(path, architecture, rng, layers=layers)  # behind the sizes: it draws more of more layers
+    return load_gguf(path, sizes=sizes)
 
 
 @pytest.mark.parametrize("architecture", SAID)
