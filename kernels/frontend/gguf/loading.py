@@ -160,5 +160,7 @@ def _sizes(batch: int | None, sizes: Mapping[str, Any], given: Given, context: i
             "the cache has room for all tokens, and no more logits are given than there are tokens"
         )
     if known["capacity"] > context:
-        raise OptionError(f"size capacity={known['capacity']}: the model has learnt {context} places; ask for fewer tokens")
+        raise OptionError(
+            f"size capacity={known['capacity']}: the model has learnt {context} places; ask for fewer tokens"
+        )
     return Sizes(**known)

@@ -275,7 +275,8 @@ def test_a_cache(agent: Agent, draw: np.random.Generator, op: str) -> None:
         operands = [x, *cache] if attends else [*cache, x]
         names = ("q", "k", "v") if attends else ("src",)
         shape = (images, rows, heads * columns) if attends else (images, shared, capacity, depth)
-        given = dict(zip(names, operands[not attends :], strict=True)) | {"ends": ends, "cosines": cosines, "sines": sines}
+        given = dict(zip(names, operands[not attends :], strict=True))
+        given |= {"ends": ends, "cosines": cosines, "sines": sines}
         ints = {"images": images, "heads": heads, "capacity": capacity, "depth": depth, "rows": rows, "turned": turned}
         ints |= dict(zip(("start", "image", "head", "row"), place, strict=True))
         ints |= {"by_place": by_place, "normed": normed, "places": places, "batches": places}
