@@ -183,7 +183,7 @@ def load_decoder(path: Path, capacity: int, pieces: Sequence[int]) -> list[Decod
             raise ModelError(f"{path}: a folder with {names}; give the decoder's own file")
         path = found[0]
     if is_gguf(path):
-        sized = ({"tokens": count, "capacity": capacity} for count in pieces)
-        return [import_decoder(decoder_file(path, sizes=each), capacity, each["tokens"]) for each in sized]
+        sized, kept = [{"tokens": count, "capacity": capacity} for count in pieces], dict[str, Any]()
+        return [import_decoder(decoder_file(path, sizes=each, kept=kept), capacity, each["tokens"]) for each in sized]
     file = read_model(path)
     return [import_decoder(file, capacity, count) for count in pieces]
