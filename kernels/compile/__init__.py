@@ -43,7 +43,7 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     graph = _typed(graph, options, limits)
     if options.on_cpu != NOTHING:
         return _compile_mixed(graph, options, limits, spirv_cache)
-    options, limits = _within(options, limits)
+    limits = _within(options, limits)
     draft, layout = _lowered(graph, options, limits)
     bundle = assemble(draft, layout, options, limits, spirv_cache=spirv_cache)
     validate(bundle.plan, limits, draft.waves)
@@ -59,7 +59,7 @@ def compile_generation(
     """
     if options.on_cpu != NOTHING or options.keep_all:
         raise OptionError("a language model is compiled for one backend, without its inner tensors: leave out on_cpu")
-    options, limits = _within(options, limits)
+    limits = _within(options, limits)
     whole, passes = Draft(steps[0].graph.name), list[Pass]()
     for step in steps:
         graph = prune(replace(step.graph, outputs=(step.logits, *step.graph.state.values())))
@@ -94,13 +94,9 @@ def _typed(graph: Graph, options: Options, limits: Limits) -> Graph:
     return in_types(in_parts(graph, ("conv", "dense", "matmul")), on_gpu=True)
 
 
-def _within(options: Options, limits: Limits) -> tuple[Options, Limits]:
-    """Options that fit each other, and the limits that are asked for."""
-    if options.layout == "image":
-        # a kernel may not read and write one image, and images are neither parted nor swapped
-        options = replace(options, in_place=False, concat="join", swap="never")
-    budget, largest = budget_of(options, limits), _largest(options, limits)
-    return options, replace(limits, memory_budget_bytes=budget, max_buffer_bytes=largest)
+def _within(options: Options, limits: Limits) -> Limits:
+    """The limits that are asked for."""
+    return replace(limits, memory_budget_bytes=budget_of(options, limits), max_buffer_bytes=_largest(options, limits))
 
 
 def _lowered(graph: Graph, options: Options, limits: Limits) -> tuple[Draft, Layout]:
@@ -159,8 +155,6 @@ def _check_options(options: Options, limits: Limits) -> None:
         raise OptionError(f"{options.backend} has no {options.precision}; it has: {', '.join(computed)}")
     for name, axis in COMPILE_AXES.items():
         _check_axis(axis, getattr(options, name), options)
-    if options.layout == "image":
-        _check_images(options, limits)
 
 
 def _check_layers(graph: Graph, options: Options) -> None:
@@ -192,15 +186,6 @@ def _check_axis(axis: Axis, value: Any, options: Options) -> None:
         raise OptionError(reason)
     if axis.bounds and not axis.bounds[0] <= value <= axis.bounds[1]:
         raise OptionError(f"{axis.name} is {axis.bounds[0]} to {axis.bounds[1]}, not {value}")
-
-
-def _check_images(options: Options, limits: Limits) -> None:
-    if options.precision == "fp16_arithmetic":
-        raise OptionError("layout: kernels that compute in halves read no images; use precision fp16, or layout buffer")
-    if 0 in limits.image_size:
-        raise OptionError(f"layout: the device has no images for {options.backend}; it has: buffer")
-    if options.backend == "opencl" and limits.opencl_c in ("1.0", "1.1"):
-        raise OptionError("layout: kernels read images without a sampler, which needs OpenCL C 1.2; use: buffer")
 
 
 def _keep_all(graph: Graph) -> Graph:

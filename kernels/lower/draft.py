@@ -11,7 +11,6 @@ from kernels.plan.model import (
     BufferArgument,
     FloatArgument,
     Generation,
-    Image,
     IntArgument,
     Parameter,
     Port,
@@ -37,7 +36,6 @@ class DraftBuffer:
     tensor: Tensor
     content: bytes | None = None
     """The content of weights and variables at the start."""
-    image: Image | None = None
     side: Side = ""
     shared: bool = False
     """The host writes or reads it between steps: it lies where both see it, as ports do."""
@@ -79,8 +77,6 @@ class Draft:
     """The way in which memory was saved, for people."""
     in_parts: dict[str, str] = field(default_factory=dict)
     """Layer -> into how many parts it was divided and why, for people."""
-    in_buffers: dict[str, str] = field(default_factory=dict)
-    """Tensor -> why it lies in a buffer although images were asked for."""
     _ids: dict[str, int] = field(default_factory=dict)
     _weights: dict[tuple[Tensor, bytes, Side], str] = field(default_factory=dict)
 
@@ -110,12 +106,6 @@ class Draft:
         if name in self.buffers:
             return self.add_buffer(wanted, size, role, tensor, content, side)
         self.buffers[name] = DraftBuffer(name, max(16, (size + 15) // 16 * 16), role, tensor, content, side=side)
-        return name
-
-    def add_image(self, wanted: str, image: Image, tensor: Tensor) -> str:
-        """Add an activation that lies in an image, under a free id made from `wanted`."""
-        name = self.add_buffer(wanted, image.bytes, "activation", tensor)
-        self.buffers[name] = replace(self.buffers[name], size=image.bytes, image=image)
         return name
 
     def share(self, name: str) -> None:

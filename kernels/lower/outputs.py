@@ -42,7 +42,7 @@ def ended(
 
 def _is_needless(draft: Draft, copy: Copy, parameters: Parameters) -> bool:
     source, target = draft.buffers[copy.source], draft.buffers[copy.target]
-    if target.role != "output" or source.role != "activation" or source.image is not None:
+    if target.role != "output" or source.role != "activation":
         return False
     if source.size != target.size or source.tensor.dtype != target.tensor.dtype or copy.source_offset:
         return False

@@ -33,6 +33,8 @@ class Cell(Model):
 
     printed: Printed | None = Field(default=None, exclude_if=lambda value: value is None)
     """The place of the samples in what its command prints; None: a sample is a run of it."""
+    model_files: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """A user's own file of the model for its engine, name -> SHA-256; none: the engine's is made of the workload's."""
 
     @cached_property
     def cell_id(self) -> str:

@@ -14,9 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
-from orchestrator.model.device import Api, DeviceFacts, EngineFacts, Precision, Reading
+from orchestrator.model.device import Api, DeviceFacts, EngineAxis, EngineFacts, Precision, Reading
 from orchestrator.model.event import Event, Sample
-from orchestrator.model.job import Job
+from orchestrator.model.job import Cell, Job
 from orchestrator.model.live.announcement import Learnt, Phase
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.power import PowerSeries
@@ -222,6 +222,8 @@ class Engine(ABC):
     """The workloads that it can run: fields of `workload` that say what runs."""
     apis: ClassVar[tuple[Api, ...]] = tuple(Api)
     precisions: ClassVar[tuple[Precision, ...]] = tuple(Precision)
+    axes: ClassVar[tuple[EngineAxis, ...]] = ()
+    """Axes of its own: in an experiment `matrix: {NAME.AXIS: ...}`; see `values`."""
     doubts: ClassVar[Mapping[str, str]] = {}
     """Doubts that its programs may have about a block, each with its remedy; see `doubt`."""
     causes: ClassVar[Mapping[str, Outcome]] = {}
@@ -234,6 +236,11 @@ class Engine(ABC):
     def doubt(cls, word: str, detail: str = "") -> Doubt:
         """Return a doubt of one of its own kinds."""
         return Doubt(code=f"{cls.name}.{word}", detail=detail, advice=cls.doubts[word])
+
+    @classmethod
+    def values(cls, cell: Cell) -> dict[str, int | str | bool]:
+        """Return a cell's values of the engine's own axes, by their names, the default where it has none."""
+        return {axis.name: cell.options.get(f"{cls.name}.{axis.name}", axis.default) for axis in cls.axes}
 
     def lacks(self, device: DeviceFacts) -> str:  # noqa: ARG002 (most run anywhere)
         """Return why it cannot run on a device; empty where it can."""
@@ -250,6 +257,7 @@ class Engine(ABC):
             takes=self.takes,
             apis=self.apis,
             precisions=self.precisions,
+            axes=self.axes,
             missing=self.lacks(device),
         )
 

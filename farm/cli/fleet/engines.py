@@ -48,9 +48,16 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
         for name in takes
     }
     why = {each.name: each.missing for device in found for each in device.engines if each.missing}
+    axes = {each.name: each.axes for device in found for each in device.engines}
     if as_json:
         rows = [
-            {"engine": name, "takes": takes[name], "devices": having[name], "missing": why.get(name, "")}
+            {
+                "engine": name,
+                "takes": takes[name],
+                "devices": having[name],
+                "missing": why.get(name, ""),
+                "axes": [axis.model_dump(mode="json") for axis in axes[name]],
+            }
             for name in sorted(takes)
         ]
         print_json(rows)
@@ -61,8 +68,9 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
             return "all"
         return ", ".join(having[name]) or f"none: {why[name]}"
 
-    told = [(name, ", ".join(takes[name]), escape(where(name))) for name in sorted(takes)]
-    out().print(Listing(("engine", "workloads", "devices"), told))
+    own = {name: ", ".join(f"{name}.{axis.name}" for axis in axes[name]) for name in takes}
+    told = [(name, ", ".join(takes[name]), own[name], escape(where(name))) for name in sorted(takes)]
+    out().print(Listing(("engine", "workloads", "axes of its own", "devices"), told))
 
 
 def install(name: NameArgument, state: StateOption = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -106,6 +106,14 @@ def file_of(base: Path, name: str, field: str) -> Path:
     if not path.is_file():
         raise ModelFileError(f"{field}: there is no file {path}", remedy="paths are relative to the experiment file")
     return path
+
+
+def engines_files(models: Mapping[str, Sequence[str]], base: Path, artifacts: Artifacts) -> dict[str, dict[str, str]]:
+    """Keep the files of a model for engines: engine -> name -> SHA-256. Raises ModelFileError."""
+    return {
+        engine: {Path(name).name: artifacts.put(file_of(base, name, f"engine.models.{engine}")) for name in names}
+        for engine, names in models.items()
+    }
 
 
 def program_files(name: str, field: str, base: Path, artifacts: Artifacts) -> dict[str, str]:

@@ -14,7 +14,7 @@ from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload
 
 from .check import check_examples, check_labels, check_last_shard, check_network, checked_graph, shards
-from .gather import Gathered, file_of, gather, program_files
+from .gather import Gathered, engines_files, file_of, gather, program_files
 from .training_sets import kept
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def prepare(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experim
 def _check_names(matrix: Matrix) -> None:
     """A typing error is told now; whether an algorithm fits a network is the compiler's to say."""
     for name, values in matrix.options.items():
+        if name not in MATRIX_AXES:  # an engine's own: its host says which there are
+            continue
         known = dict.fromkeys(word for backend in MATRIX_AXES[name].names for word in MATRIX_AXES[name].known(backend))
         for asked in (str(value).split(" ")[0] for value in values if known):
             if asked not in known:
@@ -49,6 +51,9 @@ def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Exp
     if (own := experiment.strategy) is not None and own.file is not None:
         strategy = own.model_copy(update={"file_sha256": artifacts.put(file_of(base, own.file, "strategy.file"))})
         experiment = experiment.model_copy(update={"strategy": strategy})
+    if experiment.engine and experiment.engine.models:
+        update = {"models_sha256": engines_files(experiment.engine.models, base, artifacts)}
+        experiment = experiment.model_copy(update={"engine": experiment.engine.model_copy(update=update)})
     found = gather(experiment.workload, base, artifacts)
     workload = _checked(found, experiment.matrix, base, artifacts)
     sides = _sides(experiment, base, found, artifacts)

@@ -98,10 +98,10 @@ class Sides(Model):
 
 def _value(name: str, value: Any) -> Any:
     try:
-        (found,) = getattr(Matrix.model_validate({name: [value]}), name)
+        (found,) = Matrix.model_validate({name: [value]}).listed(name) or (value,)
     except ValidationError as e:
         error = e.errors(include_url=False)[0]
-        known = ", ".join(Matrix.model_fields)
+        known = ", ".join(name for name in Matrix.model_fields if name != "of_engines")
         why = f"axes are {known}" if error["type"] == "extra_forbidden" else problem.describe(error)
         raise ValueError(f"{name}: {why}") from e
     return getattr(found, "value", found)

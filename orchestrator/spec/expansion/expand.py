@@ -18,7 +18,7 @@ from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.errors import SpecError
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Conditions, Experiment, Measure, Side, Workload
-from orchestrator.model.experiment.engine_settings import Printed
+from orchestrator.model.experiment.engine_settings import EngineSettings
 from orchestrator.model.job import Cell, Job
 
 from . import device_selection, run_order
@@ -48,7 +48,7 @@ class _Point:
     agent: dict[str, str] = field(default_factory=dict)
     driver: str = ""
     driver_sha256: str = ""
-    printed: Printed | None = None
+    engines: EngineSettings = field(default_factory=EngineSettings)
 
     def on(self, name: str, side: Side) -> _Point:
         """The same on a side."""
@@ -70,7 +70,7 @@ class _Point:
             side.agent_sha256,
             side.driver or "",
             side.driver_sha256 or "",
-            self.printed,
+            self.engines,
         )
 
     @property
@@ -82,7 +82,8 @@ class _Point:
             del used[ENGINE.name]
         return Cell(
             workload=self.workload, backend=self.backend, precision=self.precision, options=used, agent=self.agent,
-            driver=self.driver, driver_sha256=self.driver_sha256, printed=self.printed,
+            driver=self.driver, driver_sha256=self.driver_sha256, printed=self.engines.result,
+            model_files=self.engines.models_sha256.get(str(used.get(ENGINE.name)), {}),
         )  # fmt: skip
 
     @property
@@ -118,9 +119,12 @@ def size(experiment: Experiment) -> int:
 def _choices(api: Api, engine: str, listed: dict[str, tuple[Any, ...]]) -> int:
     """Number of distinct settings of a backend's options that can run with an engine."""
     meant = {
-        name: values for name, values in listed.items() if api in AXES[name].backends and axes.has_axis(engine, name)
+        name: values
+        for name, values in listed.items()
+        if (known := axes.axis_of(name)) and api in known.backends and axes.has_axis(engine, name)
     }
-    bound = {name for name in meant if AXES[name].decides}.union(*(AXES[name].reads for name in meant)) & meant.keys()
+    ours = [AXES[name] for name in meant if name in AXES]
+    bound = {axis.name for axis in ours if axis.decides}.union(*(axis.reads for axis in ours)) & meant.keys()
     free = prod(len(values) for name, values in meant.items() if name not in bound)
     rest = {name: meant[name] for name in sorted(bound)}
     distinct = set()
@@ -252,10 +256,10 @@ def _workloads(experiment: Experiment) -> list[Workload]:
 
 
 def _points(experiment: Experiment) -> Iterator[_Point]:
-    options, printed = _options(experiment), experiment.engine.result if experiment.engine else None
+    options, engines = _options(experiment), experiment.engine or EngineSettings()
     lists = (_workloads(experiment), experiment.matrix.backend, experiment.matrix.precision, *options.values())
     for workload, backend, precision, *values in product(*lists):
-        point = _Point(workload, backend, precision, dict(zip(options, values, strict=True)), printed=printed)
+        point = _Point(workload, backend, precision, dict(zip(options, values, strict=True)), engines=engines)
         yield from [point] if experiment.sides is None else [point.on(*named) for named in experiment.sides]
 
 
@@ -310,6 +314,8 @@ def _lacks(cell: Cell, device: Device) -> str:
         return f"its host has no engine `{cell.engine}` for it (it has {has})"
     if why := engines[cell.engine].why_not(cell.backend, cell.precision):
         return why
+    if why := engines[cell.engine].why_no_value(cell.options):
+        return why
     if cell.workload.kind not in (takes := engines[cell.engine].takes):
         return f"engine {cell.engine} runs no `{cell.workload.kind}` of a workload (it runs: {', '.join(takes)})"
     if cell.agent and device.facts.abi not in cell.agent:
@@ -321,8 +327,6 @@ def _lacks(cell: Cell, device: Device) -> str:
         return f"its APIs are not known ({why})"
     if facts is None:
         return f"the device has no {cell.backend} (it has {', '.join(a.api for a in device.facts.apis)})"
-    if cell.options.get("layout") == "image" and not facts.max_image_width:
-        return f"the device's {cell.backend} has no images"
     if cell.precision not in facts.precisions:
         offered = ", ".join(facts.precisions)
         return f"the device's {cell.backend} has no {cell.precision} (it has {offered})"

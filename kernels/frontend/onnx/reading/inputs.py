@@ -148,7 +148,7 @@ def _fits(shape: Sequence[int | None], declared: Sequence[int | str]) -> bool:
 
 def type_name(number: int) -> str:
     """Return ONNX's name of an element type; a damaged file may hold any number."""
-    return {number: name for name, number in onnx.TensorProto.DataType.items()}.get(number, f"type {number}")
+    return next((str(name) for name, known in onnx.TensorProto.DataType.items() if known == number), f"type {number}")
 
 
 def _words(shape: Sequence[int | str | None]) -> str:
