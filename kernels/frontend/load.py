@@ -167,11 +167,13 @@ def _typed(array: npt.NDArray[Any], graph: Graph, name: str, what: str) -> npt.N
 
 
 def load_decoder(path: Path, capacity: int, pieces: Sequence[int]) -> list[DecoderStep]:
-    """Read a language model's decoder: a file, or a folder with one ONNX file. Returns a step for each number of tokens
-    that a run takes, whose state holds `capacity` tokens.
+    """Read a language model's decoder: a GGUF or ONNX file, or a folder with one ONNX file. Returns a step for each
+    number of tokens that a run takes, whose state holds `capacity` tokens. Of a GGUF file it gives the last logits.
 
-    Raises ModelError for a file that cannot be used, or takes and gives no keys and values.
+    Raises ModelError for a file that cannot be used, or takes and gives no keys and values; OptionError for a capacity
+    that the model has not learnt.
     """
+    from .gguf import decoder_file, is_gguf
     from .onnx import import_decoder, read_model
 
     if path.is_dir():
@@ -180,5 +182,8 @@ def load_decoder(path: Path, capacity: int, pieces: Sequence[int]) -> list[Decod
             names = ", ".join(each.name for each in found) or "none"
             raise ModelError(f"{path}: a folder with {names}; give the decoder's own file")
         path = found[0]
+    if is_gguf(path):
+        sized, kept = [{"tokens": count, "capacity": capacity} for count in pieces], dict[str, Any]()
+        return [import_decoder(decoder_file(path, sizes=each, kept=kept), capacity, each["tokens"]) for each in sized]
     file = read_model(path)
     return [import_decoder(file, capacity, count) for count in pieces]

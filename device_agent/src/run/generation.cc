@@ -71,14 +71,16 @@ Result<int64_t> Generation::sample(const char* phase, int index) {
   return duration_ns;
 }
 
-// By the largest pass that the rest fills, or that the room behind it holds; what is behind the last token does not count.
+// By the largest pass that fits. Of one with a row of logits for each token, what is behind the last token does not count; one with
+// a single row ends with the last token, and computes some before again.
 Status Generation::take(size_t begin, size_t end) {
   while (begin < end) {
     const auto rest = static_cast<int64_t>(end - begin), room = plan_.capacity - static_cast<int64_t>(begin);
     const Pass* chosen = &plan_.passes.back();
     for (const Pass& pass : plan_.passes)
-      if (rest > 1 && pass.tokens <= (pass.rows == 1 ? rest : room) && pass.tokens > chosen->tokens) chosen = &pass;
-    row_ = std::min(rest, chosen->tokens);
+      if (rest > 1 && pass.tokens <= (pass.rows == 1 ? static_cast<int64_t>(end) : room) && pass.tokens > chosen->tokens) chosen = &pass;
+    if (chosen->rows == 1 && chosen->tokens > rest) begin = end - static_cast<size_t>(chosen->tokens);
+    row_ = std::min(static_cast<int64_t>(end - begin), chosen->tokens);
     std::vector<int64_t> ids(text_.begin() + static_cast<int64_t>(begin), text_.begin() + static_cast<int64_t>(begin) + row_);
     ids.resize(static_cast<size_t>(chosen->tokens));
     if (auto error = write_whole(backend_, plan_.buffers[chosen->ids], ids)) return error;

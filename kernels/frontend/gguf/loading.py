@@ -63,8 +63,10 @@ def decoder_file(
     batch: int | None = None,
     sizes: Mapping[str, Any] = MappingProxyType({}),
     given: Given = NOTHING_GIVEN,
+    kept: dict[str, npt.NDArray[np.float32]] | None = None,
 ) -> ModelFile:
-    """Return the decoder as a model of ONNX, whose weights are in the GGUF file."""
+    """Return the decoder as a model of ONNX, whose weights are in the GGUF file. `kept`: where those that were read are
+    kept, for the same file of other sizes."""
     header = read_header(path)
     try:
         model = hyperparameters_of(header)
@@ -72,7 +74,7 @@ def decoder_file(
         proto, stored = decoder_of(header, model, sized, lambda tensor: unpacked(path, tensor))
     except ModelError as e:
         raise type(e)(f"{path}: {e}") from e
-    return GgufFile(proto, path, path, {}, stored)
+    return GgufFile(proto, path, path, {}, stored, {} if kept is None else kept, kept is not None)
 
 
 @dataclass(frozen=True)
@@ -81,16 +83,20 @@ class GgufFile(ModelFile):
 
     stored: Mapping[str, Stored] = field(default_factory=dict)
     _kept: dict[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+    _keeps: bool = False
 
     def array(self, tensor: onnx.TensorProto) -> npt.NDArray[Any]:
         """The content of an initializer, in fp32. Raises ModelError."""
         found = self.stored[tensor.name]
         if found.array is not None or found.tensor is None:
             return np.asarray(found.array)
+        if (known := self._kept.get(f"{tensor.name}:")) is not None:
+            return known
         whole = self._unpacked(found.tensor)
         if found.rows is not None:
             whole = whole[found.rows]
-        return whole.T if found.turned else whole
+        whole = whole.T if found.turned else whole
+        return self._kept.setdefault(f"{tensor.name}:", whole) if self._keeps else whole
 
     def whole(self) -> onnx.ModelProto:
         """The model with its weights inside, as other engines read it. Raises ModelError."""
@@ -160,5 +166,7 @@ def _sizes(batch: int | None, sizes: Mapping[str, Any], given: Given, context: i
             "the cache has room for all tokens, and no more logits are given than there are tokens"
         )
     if known["capacity"] > context:
-        raise OptionError(f"size capacity={known['capacity']}: the model has learnt {context} places; give no more")
+        raise OptionError(
+            f"size capacity={known['capacity']}: the model has learnt {context} places; ask for fewer tokens"
+        )
     return Sizes(**known)

@@ -78,9 +78,9 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # softmax(scale * q k) v of each head: q (rows, depth), k (keys, depth), v (keys, columns); elements of a row
     # lie side by side, rows at start + a step for each image, head and row
     "attention": _parameters("q k v dst*", f"images heads rows keys depth columns {_PLACES}", "scale"),
-    # attention over a cache, as kernels/ir/cache.py says: past and dst (images, heads, capacity, depth); ends (images)
+    # attention over a cache, as kernels/ir/cache.py says: dst (images, heads, capacity, depth) gets rows; ends (images)
     # of i32 or i64; cosines and sines (places, turned / 2), or (batches, rows, turned / 2) where not by_place
-    "append": _parameters("past src ends cosines sines norm dst*", _CACHED, "epsilon"),
+    "append": _parameters("src ends cosines sines norm dst+", _CACHED, "epsilon"),
     # k (images, shared, capacity, depth), v (images, shared, capacity, columns), dst (images, rows, heads, columns)
     "attend": _parameters(
         "q k v ends cosines sines norm dst*", f"{_CACHED} shared columns window", "epsilon scale softcap"

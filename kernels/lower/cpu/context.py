@@ -13,6 +13,7 @@ from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.programs import Held, held
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
+from kernels.lower.traffic import touched
 from kernels.options import Options
 from kernels.plan.model import ITEM_BYTES, BufferArgument, Dispatch, Dtype, PartArgument, Tensor
 
@@ -220,7 +221,6 @@ class CpuContext:
         """Append a call; arguments are given by name."""
         self.draft.programs.setdefault(operation, DraftProgram(operation, operation, None))
         names = tuple(parameter.name for parameter in CPU_OPERATIONS[operation])
-        touched = [name for name in (*node.inputs, *node.outputs) if name]
         self.draft.steps.append(
             Dispatch(
                 program=operation,
@@ -228,7 +228,7 @@ class CpuContext:
                 work_items=(1, 1, 1),
                 arguments=arguments({n: self._argument(b) for n, b in buffers.items()}, names, ints, floats or {}),
                 flops=flops,
-                bytes=sum(prod(self.graph.shapes[each]) * ITEM_BYTES[self.held(each)] for each in touched),
+                bytes=sum(n * ITEM_BYTES[self.held(name)] for name, n in touched(self.graph, node).items()),
             )
         )
 

@@ -149,19 +149,24 @@ def lower_gather(context: CpuContext, node: Node) -> None:
     context.call("gather_values", node, {"src": src, "indices": indices, "dst": context.write(node.output)}, ints)
 
 
-def lower_put_rows(context: CpuContext, node: Node) -> None:
-    """Append in place to a state that nothing else reads, or to a copy."""
-    source, rows, position = map(context.read, node.inputs)
+def grown(context: CpuContext, node: Node) -> str:
+    """Return the buffer into which a node puts rows: a state that nothing else reads, or a copy."""
+    source = context.read(node.inputs[0])
     if writes_in_place(context.graph, node):
         context.buffers[node.output] = source
     else:
         copy_for(context.draft, node, context.place_of(source)[:2], context.write(node.output))
+    return context.buffers[node.output]
+
+
+def lower_put_rows(context: CpuContext, node: Node) -> None:
+    rows, position = map(context.read, node.inputs[1:])
     shape, axis = context.graph.shapes[node.output], node.attributes["axis"]
     ints = {
         "outer": prod(shape[:axis]), "axis": shape[axis], "inner": prod(shape[axis + 1 :]),
         "rows": context.graph.shapes[node.inputs[1]][axis],
     }  # fmt: skip
-    context.call("put_rows", node, {"src": rows, "position": position, "dst": context.buffers[node.output]}, ints)
+    context.call("put_rows", node, {"src": rows, "position": position, "dst": grown(context, node)}, ints)
 
 
 _KINDS = {kind: index for index, kind in enumerate(k for k in REDUCTIONS if k != "mean")} | {"mean": 0}

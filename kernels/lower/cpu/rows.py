@@ -8,6 +8,7 @@ from math import prod
 from kernels.ir.graph import Node
 
 from .context import CpuContext
+from .general import grown
 
 
 def lower_attention(context: CpuContext, node: Node) -> None:
@@ -38,8 +39,8 @@ def lower_row_norm(context: CpuContext, node: Node) -> None:
 def lower_cached(context: CpuContext, node: Node) -> None:
     """`append` and `attend`."""
     a, shapes, attends = node.attributes, context.graph.shapes, node.op == "attend"
-    names = ("q", "k", "v") if attends else ("past", "src")
-    given = dict(zip((*names, "ends", "cosines", "sines", "norm"), node.inputs, strict=False))
+    names, operands = (("q", "k", "v"), node.inputs) if attends else (("src",), node.inputs[1:])
+    given = dict(zip((*names, "ends", "cosines", "sines", "norm"), operands, strict=False))
     images, shared, capacity, depth = shapes[node.inputs[1 if attends else 0]]
     angles = shapes[given["cosines"]] if a["turned"] else (1,)
     ints = {"images": images, "heads": a.get("heads", shared), "rows": a["rows"], "capacity": capacity, "depth": depth}
@@ -50,7 +51,7 @@ def lower_cached(context: CpuContext, node: Node) -> None:
     if attends:
         ints |= {"shared": shared, "columns": shapes[given["v"]][3], "window": a["window"]}
         floats |= {"scale": float(a["scale"]), "softcap": float(a["softcap"])}
-    dst = context.write(node.output)
+    dst = context.write(node.output) if attends else grown(context, node)
     buffers = {name: context.read(tensor) for name, tensor in given.items() if tensor}
     buffers |= {name: dst for name in ("cosines", "sines", "norm") if name not in buffers}
     order = (*names, "ends", "cosines", "sines", "norm")

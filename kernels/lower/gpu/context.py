@@ -22,6 +22,7 @@ from kernels.lower.cpu.codes import Steps, stored_as_codes
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.lower.separable import Within, separable_layers
 from kernels.lower.squeeze import Squeezed, squeezed_layers
+from kernels.lower.traffic import touched
 from kernels.options import Limits, Options
 from kernels.plan.model import ITEM_BYTES, BufferArgument, Dispatch, Dtype, Tensor
 from kernels.source.kernel import Kernel, Storage
@@ -276,8 +277,7 @@ class GpuContext:
 
     def traffic(self, node: Node) -> int:
         """Compulsory bytes of a node: operands once, result once."""
-        elements = sum(prod(self.graph.shapes[name]) for name in (*node.inputs, *node.outputs) if name)
-        return elements * (2 if self.half else 4)
+        return sum(touched(self.graph, node).values()) * (2 if self.half else 4)
 
     def _program(
         self,

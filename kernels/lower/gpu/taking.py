@@ -142,18 +142,22 @@ def lower_gather(context: GpuContext, node: Node) -> None:
     context.dispatch(_GATHER, node.name, buffers, ints, (count, 1, 1), switches=switches, traffic=context.traffic(node))
 
 
-def lower_put_rows(context: GpuContext, node: Node) -> None:
-    """Append in place to a state that nothing else reads, or to a copy."""
-    source, rows = (plain(context, name) for name in node.inputs[:2])
+def grown(context: GpuContext, node: Node) -> str:
+    """Return the buffer into which a node puts rows: a state that nothing else reads, or a copy."""
+    source = plain(context, node.inputs[0])
     if writes_in_place(context.graph, node):
         context.values[node.output] = context.values[node.inputs[0]]
     else:
         copy_for(context.draft, node, (source, 0), context.new_data(node.output))
+    return plain(context, node.output)
+
+
+def lower_put_rows(context: GpuContext, node: Node) -> None:
+    target = grown(context, node)
     shape, axis = context.graph.shapes[node.output], node.attributes["axis"]
     inner, added = prod(shape[axis + 1 :]), context.graph.shapes[node.inputs[1]][axis]
     count = added * inner
     ints = {"count": count, "stride": shape[axis] * inner, "inner": inner, "most": (shape[axis] - added) * inner}
-    buffers = {"src": rows, "position": single(context, node.inputs[2]), "dst": plain(context, node.output)}
+    buffers = {"src": plain(context, node.inputs[1]), "position": single(context, node.inputs[2]), "dst": target}
     items = (count, prod(shape[:axis]), 1)
-    traffic = 2 * count * items[1] * (2 if context.half else 4)
-    context.dispatch_copy(_PUT_ROWS, node.name, buffers, ints, items, traffic, kept=("position",))
+    context.dispatch_copy(_PUT_ROWS, node.name, buffers, ints, items, context.traffic(node), kept=("position",))

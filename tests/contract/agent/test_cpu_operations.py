@@ -250,8 +250,9 @@ def test_row_norm(agent: Agent, draw: np.random.Generator, threads: int) -> None
 
 @pytest.mark.parametrize("op", ["append", "attend"])
 def test_a_cache(agent: Agent, draw: np.random.Generator, op: str) -> None:
-    """Of rows that lie in wider ones, normalised and turned or not; what is behind the valid places is infinite."""
-    calls, expected, attends = Calls(op), [], op == "attend"
+    """Of rows that lie in wider ones, normalised and turned or not; what is behind the valid places is infinite, and
+    what is before the new ones not written."""
+    calls, expected, written, attends = Calls(op), [], [], op == "attend"
     for _ in range(CASES):
         images, shared, rows, depth, columns = (int(each) for each in draw.integers(1, [4, 4, 8, 40, 40]))
         capacity, heads = rows + int(draw.integers(0, 300)), shared * int(draw.integers(1, 4)) if attends else shared
@@ -272,18 +273,21 @@ def test_a_cache(agent: Agent, draw: np.random.Generator, op: str) -> None:
         a = {"rows": rows, "place": place, "turned": turned, "by_place": by_place, "normed": normed, "epsilon": 0.01}
         more = {"window": int(draw.integers(0, 20)), "scale": 0.4, "softcap": float(draw.choice([0.0, 1.5]))}
         operands = [x, *cache] if attends else [*cache, x]
-        names = ("q", "k", "v") if attends else ("past", "src")
+        names = ("q", "k", "v") if attends else ("src",)
         shape = (images, rows, heads * columns) if attends else (images, shared, capacity, depth)
-        given = dict(zip(names, operands, strict=True)) | {"ends": ends, "cosines": cosines, "sines": sines}
+        given = dict(zip(names, operands[not attends :], strict=True))
+        given |= {"ends": ends, "cosines": cosines, "sines": sines}
         ints = {"images": images, "heads": heads, "capacity": capacity, "depth": depth, "rows": rows, "turned": turned}
         ints |= dict(zip(("start", "image", "head", "row"), place, strict=True))
         ints |= {"by_place": by_place, "normed": normed, "places": places, "batches": places}
         ints |= {"shared": shared, "columns": columns, "window": more["window"]}
         calls.add({**given, "norm": scale}, ints, shape, {"epsilon": 0.01, **more})
         want = reference(op, [*operands, ends, cosines, sines, scale], shape, **a, **more, heads=heads)
-        expected.append(np.where(np.isinf(want), 0, want))
-    results = [np.where(np.isinf(each), 0, each).astype(np.float32) for each in calls.run(agent, "--threads", 2)]
-    compare(results, expected)
+        fresh = (np.arange(capacity) - ends[:, None])[:, None, :, None]
+        written.append(... if attends else np.broadcast_to((fresh > -rows) & (fresh <= 0), shape))
+        expected.append(want[written[-1]])
+    found = zip(calls.run(agent, "--threads", 2), written, strict=True)
+    compare([each[mask].astype(np.float32) for each, mask in found], expected)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

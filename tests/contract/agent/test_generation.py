@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,16 +13,18 @@ from kernels.frontend.load import load_decoder
 from kernels.options import Backend, Limits, Options
 from kernels.plan.model import Bundle
 from orchestrator.model.event import Error, Sample
-from tests.unit.kernels.front.decoders import SPELLINGS, Drawn, drawn
+from tests.unit.kernels.front.decoders import SOURCES, SPELLINGS, Drawn, drawn
 
 from .driver import Agent, Ended
 
 CAPACITY, COUNT, PIECE = 32, 12, 4
 
 
-def compiled(tmp_path: Path, rng: np.random.Generator, backend: Backend) -> tuple[Drawn, Bundle]:
+def compiled(
+    tmp_path: Path, rng: np.random.Generator, backend: Backend, sources: tuple[str, ...] = SOURCES
+) -> tuple[Drawn, Bundle]:
     """A drawn decoder with a prompt of several pieces, of which the last is not full."""
-    model = drawn(tmp_path, rng, str(rng.choice(SPELLINGS)), prompt=int(rng.integers(5, 12)))
+    model = drawn(tmp_path, rng, str(rng.choice(sources)), prompt=int(rng.integers(5, 12)))
     steps = load_decoder(model.path, CAPACITY, (PIECE, 1))
     return model, compile_generation(steps, Options(backend), Limits(), spirv_cache=tmp_path)
 
@@ -32,10 +35,13 @@ def generate(agent: Agent, bundle: Bundle, tokens: tuple[int, ...], count: int, 
     return agent.run(bundle, {}, "--tokens", file, "--generate", count, *options)
 
 
+@pytest.mark.parametrize("sources", [SPELLINGS, ("gguf",)], ids=["onnx", "gguf"])
 @pytest.mark.parametrize("backend", ["cpu", "opencl", "vulkan"])
-def test_tokens_are_those_of_onnxruntime(tmp_path: Path, agent: Agent, seed: int, backend: Backend) -> None:
+def test_tokens_are_those_of_onnxruntime(
+    tmp_path: Path, agent: Agent, seed: int, backend: Backend, sources: tuple[str, ...]
+) -> None:
     rng = np.random.default_rng([seed, len(backend)])
-    model, bundle = compiled(tmp_path, rng, backend)
+    model, bundle = compiled(tmp_path, rng, backend, sources)
     context = int(rng.integers(0, len(model.prompt)))
     ended = generate(agent, bundle, model.prompt, COUNT, "--warmup", 1, "--samples", 2, "--context", context)
     samples = [event for event in ended.events if isinstance(event, Sample)]
@@ -55,7 +61,7 @@ def test_a_full_state_is_filled_to_its_last_row(tmp_path: Path, agent: Agent, se
     assert [e.tokens for e in ended.events if isinstance(e, Sample)] == [tuple(model.greedy(count))]
     prompt = tuple(map(int, np.resize(model.prompt, CAPACITY - 1)))  # its last piece has no room to be filled up
     ended = generate(agent, bundle, prompt, 2)
-    longer = Drawn(model.path, model.spelling, model.layers, model.shared, model.size, model.words, prompt)
+    longer = replace(model, prompt=prompt)
     assert [e.tokens for e in ended.events if isinstance(e, Sample)] == [tuple(longer.greedy(2))]
 
 

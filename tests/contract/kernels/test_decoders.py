@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.compile import compile_graph
+from kernels.compile import compile_generation, compile_graph
 from kernels.frontend.gguf import load_gguf
+from kernels.frontend.load import load_decoder
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Limits, Options
 from kernels.reference import evaluate
@@ -20,9 +21,9 @@ STEPS = {"gemma2": {"cpu": 13, "opencl": 12}, "gemma3": {"cpu": 13, "opencl": 12
 """Steps a layer, where it is not 10: Gemma has two norms more, and a Gelu that no layer of the CPU ends in."""
 
 
-def drawn(folder: Path, architecture: str, rng: np.random.Generator, layers: int = 0) -> Graph:
+def drawn(folder: Path, architecture: str, rng: np.random.Generator) -> Graph:
     path, tokens = folder / "m.gguf", int(rng.choice([1, rng.integers(2, 9)]))
-    write_decoder(path, architecture, rng, layers=layers)
+    write_decoder(path, architecture, rng)
     capacity = int(rng.integers(tokens + 1, CONTEXT))
     return load_gguf(path, sizes={"tokens": tokens, "capacity": capacity, "batch": int(rng.integers(1, 3))})
 
@@ -30,10 +31,17 @@ def drawn(folder: Path, architecture: str, rng: np.random.Generator, layers: int
 @pytest.mark.parametrize("architecture", SAID)
 @pytest.mark.parametrize("backend", ["cpu", "opencl"])
 def test_a_layer_takes_few_steps(tmp_path: Path, seed: int, architecture: str, backend: Backend) -> None:
-    few, more = (drawn(tmp_path, architecture, np.random.default_rng(seed), layers) for layers in (2, 5))
-    found = [len(compile_graph(graph, Options(backend), Limits()).plan.steps) for graph in (few, more)]
-    assert (found[1] - found[0]) / 3 == STEPS.get(architecture, {}).get(backend, 10)
-    assert found[0] <= 2 * STEPS.get(architecture, {}).get(backend, 10) + 10
+    """Of a piece of a prompt, and of a token, whose cache is state."""
+    wanted, found, path = STEPS.get(architecture, {}).get(backend, 10), [], tmp_path / "m.gguf"
+    tokens, capacity = (int(each) for each in np.random.default_rng(seed).integers((2, 9), (9, CONTEXT)))
+    for layers in (2, 5):
+        write_decoder(path, architecture, np.random.default_rng(seed), layers=layers)
+        steps = load_decoder(path, capacity, (tokens, 1))
+        generation = compile_generation(steps, Options(backend), Limits()).plan.generation
+        found.append([each.end - each.begin for each in generation.passes] if generation else [])
+    for few, more in zip(*found, strict=True):
+        assert (more - few) / 3 == wanted
+        assert few <= 2 * wanted + 10
 
 
 @pytest.mark.parametrize(

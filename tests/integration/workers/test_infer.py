@@ -20,7 +20,7 @@ from kernels.reference import evaluate
 from orchestrator.model.device import Api, Source
 from orchestrator.model.errors import DeviceBusy, TransportLost, Unsupported
 from orchestrator.system.config import Settings
-from tests.unit.kernels.front.decoders import SPELLINGS, drawn
+from tests.unit.kernels.front.decoders import SOURCES, drawn
 from tests.unit.kernels.front.onnx_models import run_onnxruntime, save_model
 from virtual_phones.faults import KernelLimit
 from workers.devices.device_lock import device_lock
@@ -146,7 +146,7 @@ def test_a_language_model_answers(
     tmp_path: Path, seed: int, lab: Wiring, lab_settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rng = np.random.default_rng(seed)
-    model, text = drawn(tmp_path, rng, str(rng.choice(SPELLINGS))), tmp_path / "tokens.txt"
+    model, text = drawn(tmp_path, rng, str(rng.choice(SOURCES))), tmp_path / "tokens.txt"
     text.write_text(str(list(model.prompt)))
     words = ("--language-model", str(model.path), "--tokens", str(text), "--generate", "9", "--json")
     here = ("infer", *words, "--backend", "cpu", "--state", str(tmp_path / "state"))

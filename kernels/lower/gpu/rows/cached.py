@@ -8,7 +8,8 @@ from kernels.ir.graph import Node
 from kernels.lower.gpu.bodies import body
 from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.layout import plain, single
-from kernels.source.kernel import Buffer, Kernel, LocalArray, result
+from kernels.lower.gpu.taking import grown
+from kernels.source.kernel import Buffer, Kernel, LocalArray, changed, result
 from kernels.source.tile import Tile, derived
 
 _GROUP = 64
@@ -39,7 +40,7 @@ _ENDS = Buffer("ends", 1, "f32")
 _APPEND = Kernel(
     "append",
     body("append"),
-    (Buffer("past"), Buffer("src"), _ENDS, result("dst")),
+    (Buffer("src"), _ENDS, changed("dst")),
     ("heads", "rows", "capacity", *_PLACE),
     tile=RowTile,
 )
@@ -62,8 +63,8 @@ _ATTEND = Kernel(
 def lower_cached(context: GpuContext, node: Node) -> None:
     """Lower either; depths, columns and halves of what is turned are whole vectors (`cached.py` of the frontend)."""
     a, shapes, attends = node.attributes, context.graph.shapes, node.op == "attend"
-    names = ("src", "k", "v") if attends else ("past", "src")
-    given = dict(zip((*names, "ends", "cosines", "sines", "norm"), node.inputs, strict=False))
+    names, operands = (("src", "k", "v"), node.inputs) if attends else (("src",), node.inputs[1:])
+    given = dict(zip((*names, "ends", "cosines", "sines", "norm"), operands, strict=False))
     batch, shared, capacity, depth = shapes[node.inputs[1 if attends else 0]]
     heads, rows = a.get("heads", shared), a["rows"]
     first, *steps = a["place"]
@@ -76,7 +77,7 @@ def lower_cached(context: GpuContext, node: Node) -> None:
     switches = {"NORMED": int(a["normed"]), "BY_PLACE": int(a["by_place"])}
     half4 = a["turned"] // 8
     tile: Tile = RowTile(depth // 4, half4)
-    items, group = (depth // 4, capacity, batch * shared), 0
+    items, group = (depth // 4, rows, batch * shared), 0
     if attends:
         columns4 = shapes[given["v"]][3] // 4
         group = _GROUP * -(-columns4 // _GROUP)
@@ -84,7 +85,7 @@ def lower_cached(context: GpuContext, node: Node) -> None:
         ints |= {"kept": shared, "window": a["window"]}
         floats |= {"scale": float(a["scale"]), "softcap": float(a["softcap"])}
         switches |= {"CAPPED": int(a["softcap"] > 0)}
-    dispatched = {**buffers, "dst": context.new_plain(node.output)}
+    dispatched = {**buffers, "dst": context.new_plain(node.output) if attends else grown(context, node)}
     context.dispatch(
         _with(_ATTEND if attends else _APPEND, turned=half4 > 0, normed=a["normed"]), node.name, dispatched, ints,
         items, floats=floats, tile=tile, switches=switches, group=group, traffic=context.traffic(node),

@@ -10,8 +10,13 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
+from kernels.frontend.gguf import decoder_file
+
+from .gguf_models import SAID, SHARED, SIZES, WORDS, write_decoder
+
 SPELLINGS = ("shape", "mask", "places", "grouped")
 """The source of what each token sees: shapes, a mask, given places; or GroupQueryAttention."""
+SOURCES = (*SPELLINGS, "gguf")
 
 
 @dataclass(frozen=True)
@@ -51,13 +56,33 @@ class Drawn:
 
 
 def drawn(folder: Path, rng: np.random.Generator, spelling: str, *, prompt: int = 0) -> Drawn:
-    """Draw a decoder: sizes, weights, and a prompt of some tokens."""
+    """Draw a decoder: sizes, weights, and a prompt of some tokens; of a GGUF file, its architecture."""
     shared, groups, layers = (int(number) for number in rng.integers(1, (4, 4, 3)))
     size, words = int(rng.choice([16, 32] if spelling == "grouped" else [4, 8, 16])), int(rng.integers(20, 90))
     tokens = tuple(map(int, rng.integers(0, words, prompt or int(rng.integers(2, 12)))))
+    if spelling == "gguf":
+        architecture = str(rng.choice([*SAID]))
+        write_decoder(folder / "m.gguf", architecture, rng, layers=layers)
+        size = SIZES.get(architecture, 32)
+        return DrawnFile(folder / "m.gguf", spelling, layers, SHARED, size, WORDS, tuple(n % WORDS for n in tokens))
     made = Drawn(folder / f"{spelling}.onnx", spelling, layers, shared, size, words, tokens)
     _Writer(made, groups, rng).write()
     return made
+
+
+class DrawnFile(Drawn):
+    """A decoder in a GGUF file; onnxruntime gets the whole text for each token."""
+
+    def greedy(self, count: int) -> list[int]:
+        text = list(self.prompt)
+        for _ in range(count):
+            sizes = {"tokens": len(text), "capacity": len(text)}
+            proto = decoder_file(self.path, sizes=sizes).whole()
+            session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+            given = {port.name: np.zeros(port.shape, np.float32) for port in session.get_inputs()[2:]}
+            given |= {"tokens": np.array([text]), "position": np.zeros(1, np.int64)}
+            text.append(int(session.run(["logits"], given)[0][0, -1].argmax()))
+        return text[len(self.prompt) :]
 
 
 class _Writer:

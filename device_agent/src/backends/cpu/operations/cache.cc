@@ -66,23 +66,19 @@ struct Rows {
 };
 
 Status check_append(const Call& call) {
-  const Rows a(call, 2);
+  const Rows a(call, 1);
   Check check(call);
-  if (Status status = a.check(check, "src", 1)) return status;
-  return check.holds("past", 0, {a.images, a.heads, a.capacity, a.depth}).holds("dst", 6, {a.images, a.heads, a.capacity, a.depth}).status();
+  if (Status status = a.check(check, "src", 0)) return status;
+  return check.holds("dst", 5, {a.images, a.heads, a.capacity, a.depth}).status();
 }
 
 void run_append(const Call& call, ThreadPool& pool) {
-  const Rows a(call, 2);
-  const float* past = call.buffers[0].as<float>();
-  float* dst = call.buffers[6].as<float>();
-  pool.shared(a.images * a.heads * a.capacity, a.depth, [&](int64_t begin, int64_t end) {
+  const Rows a(call, 1);
+  float* dst = call.buffers[5].as<float>();
+  pool.shared(a.images * a.heads * a.rows, a.depth, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t place = i % a.capacity, plane = i / a.capacity, n = plane / a.heads, r = place - a.before(n);
-      if (r >= 0 && r < a.rows)
-        a.read(1, n, plane % a.heads, r, place, dst + i * a.depth);
-      else if (past != dst)
-        std::copy_n(past + i * a.depth, a.depth, dst + i * a.depth);
+      const int64_t r = i % a.rows, plane = i / a.rows, n = plane / a.heads, place = a.before(n) + r;
+      if (place >= 0 && place < a.capacity) a.read(0, n, plane % a.heads, r, place, dst + (plane * a.capacity + place) * a.depth);
     }
   });
 }
@@ -146,7 +142,7 @@ void run_attend(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kAppend{"append", 7, 14, 1, check_append, run_append, "ffpffff"};
+const Operation kAppend{"append", 6, 14, 1, check_append, run_append, "fpffff"};
 const Operation kAttend{"attend", 8, 17, 3, check_attend, run_attend, "fffpffff"};
 
 }  // namespace pocketfarm::cpu
