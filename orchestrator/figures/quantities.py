@@ -7,6 +7,7 @@ one name everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import median
 from typing import NamedTuple
 
 from orchestrator.model.record import Record
@@ -39,8 +40,13 @@ class Quantity(NamedTuple):
 
 def _cpu_ms(record: Record) -> float | None:
     spent_ns = sum(phase.cpu_ns or 0 for phase in record.phases if phase.phase == "load")
-    inferences = sum(sample.inferences for sample in record.samples if sample.phase == "timed")
+    inferences = sum(sample.runs for sample in record.samples if sample.phase == "timed")
     return spent_ns / 1e6 / inferences if spent_ns and inferences else None
+
+
+def _tokens_per_s(record: Record) -> float | None:
+    timed = [each for each in record.samples if each.phase == "timed" and each.tokens and each.duration_ns]
+    return median(each.tokens * 1e9 / each.duration_ns for each in timed) if timed else None
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -78,5 +84,10 @@ QUANTITIES: dict[str, Quantity] = {
     "cpu time": Quantity(
         "ms", "farm_results_cpu_time_seconds", 1e-3,
         "Processor time of the agent for one inference, with writing its inputs.", has_interval=False, of=_cpu_ms,
+    ),
+    "tokens": Quantity(
+        "1/s", "farm_results_tokens_per_second", 1.0,
+        "Tokens per second that a language model reads (prefill) or generates (decode): two configurations.",
+        has_interval=False, more_is_worse=False, of=_tokens_per_s,
     ),
 }  # fmt: skip

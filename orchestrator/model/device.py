@@ -183,7 +183,7 @@ class DeviceState(Model):
     """Unix time of the announcement."""
 
 
-ENGINE_NAME = r"[a-z][a-z0-9_]{0,31}"
+ENGINE_NAME = r"[a-z][a-z0-9_.]{0,31}"
 
 
 class EngineFacts(Model):
@@ -196,6 +196,8 @@ class EngineFacts(Model):
     precisions: tuple[Precision, ...] = tuple(Precision)
     missing: str = ""
     """The reason why it cannot run on the device as things are, with its remedy; empty: it can."""
+    brought: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Its program is in a folder that a person adds to the farm (`farm engines add`)."""
 
     def why_not(self, backend: Api, precision: Precision) -> str:
         """Return why it cannot run there so; empty where it can."""

@@ -101,6 +101,11 @@ class Sample(_Event):
     """The duration of all inferences of the sample together."""
     inferences: int = Field(default=1, ge=1)
     """The number of inferences; a stream has several."""
+    mean_of: int = Field(default=1, ge=1, exclude_if=lambda runs: runs == 1)
+    """The number of runs, one after the other from `start_ns` on, of which somebody else's program tells the mean alone:
+    `duration_ns` is that mean."""
+    tokens: int = Field(default=0, ge=0, exclude_if=lambda tokens: not tokens)
+    """Tokens that a language model read or generated in it; 0: it is none."""
     stage: str = Field(default="", exclude_if=lambda stage: not stage)
     """The stage's name, of a plan that trains, where a sample is an epoch."""
     epoch: int | None = Field(default=None, ge=0, exclude_if=_is_absent)
@@ -109,6 +114,16 @@ class Sample(_Event):
     """Mean over the samples that the epoch saw; null where it is not finite."""
     error: float | None = Field(default=None, ge=0, le=1, exclude_if=_is_absent)
     """Share of wrong answers, where there are answers."""
+
+    @property
+    def runs(self) -> int:
+        """The inferences that it stands for: those of a stream, or those of which it is the mean."""
+        return self.inferences * self.mean_of
+
+    @property
+    def middle_ns(self) -> float:
+        """The middle of the time that they took together."""
+        return self.start_ns + self.duration_ns * self.mean_of / 2
 
 
 class Line(_Event):

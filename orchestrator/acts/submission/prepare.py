@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.model.axes import MATRIX_AXES
+from orchestrator.coordination.engine_builds import EngineBuilds
+from orchestrator.model.axes import ENGINE, MATRIX_AXES
 from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload
+from orchestrator.model.experiment.engine_settings import EngineSettings
 
 from .check import check_examples, check_labels, check_last_shard, check_network, checked_graph, shards
 from .gather import Gathered, file_of, gather
@@ -29,7 +31,17 @@ def prepare(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experim
     _check_names(experiment.matrix)
     for path, why in experiment.conditions.impossible():
         raise SpecError(f"{'.'.join(('conditions', *path))}: {why}")
-    return _with_files(experiment, base, artifacts)
+    return _with_builds(_with_files(experiment, base, artifacts), EngineBuilds(artifacts))
+
+
+def _with_builds(experiment: Experiment, builds: EngineBuilds) -> Experiment:
+    """The experiment with the builds of its engines, as the farm has them now."""
+    engines = {*experiment.matrix.options.get(ENGINE.name, ())}
+    engines |= {side.axes.get(ENGINE.name) for _, side in experiment.sides or ()}
+    if not (own := {name: of for name, of in builds.named().items() if name in engines}):
+        return experiment
+    given = experiment.engine or EngineSettings()
+    return experiment.model_copy(update={"engine": given.model_copy(update={"builds": own})})
 
 
 def _check_names(matrix: Matrix) -> None:

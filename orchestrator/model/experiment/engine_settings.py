@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from orchestrator.model.base import Model
 from orchestrator.model.event import Line
@@ -74,10 +74,12 @@ class Printed(Model):
 
 
 class EngineSettings(Model):
-    """The settings of engine `command`; other engines have none yet."""
+    """The settings of engines: of `command` its result."""
 
     result: Printed | None = None
     """The place of the samples in the program's output; not given: a sample is a run of the program."""
+    builds: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Filled in at submission: of each engine of the matrix that a person brought the builds, abi -> SHA-256."""
 
 
 def _pattern(text: str):  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""The workload: a built-in network, an ONNX file with an input or a set, or a program of one's own."""
+"""The workload: a built-in network, an ONNX file with an input or a set, an engine's own model, or one's own program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from orchestrator.model.quantity import Seconds
 from .dataset import Dataset
 from .training import Training
 
-KINDS = ("network", "onnx", "wait", "command")
+KINDS = ("network", "onnx", "model", "wait", "command")
 """The fields that say what runs."""
 PLACEHOLDERS = ("backend", "batch", "precision", "samples", "seed", "threads", "warmup")
 """Names in braces that a command may have."""
@@ -32,7 +32,7 @@ def why_no_file(name: str) -> str:
 
 
 class Workload(Model):
-    """A network by name with seeded weights, an ONNX file, a command, or a time to wait; exactly one of them."""
+    """A network by name with seeded weights, an ONNX file, a model of other engines, a command, or a time to wait."""
 
     network: str | None = None
     """Name of a built-in network (`farm networks` lists them)."""
@@ -61,6 +61,9 @@ class Workload(Model):
     are compared (`farm agreement`)."""
     training: Training | None = Field(default=None, exclude_if=lambda value: value is None)
     """Train the network instead of running it."""
+    model: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Path of a model in the format of the engines that run it (a file, or a folder of its files), relative to the
+    experiment file: `model.gguf`, `model.tflite`."""
     wait: Seconds | None = Field(default=None, exclude_if=lambda value: value is None)
     """The time that each sample takes, with a unit: `200 ms`. Nothing is computed; for `matrix.engine: wait`."""
 
@@ -70,7 +73,7 @@ class Workload(Model):
     files: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """The folder, or the one file, that the command needs, relative to the experiment file; it runs beside them."""
     files_sha256: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
-    """Filled in at submission: the files by name."""
+    """Filled in at submission: the files of `files`, or of `model`, by name."""
 
     @model_validator(mode="after")
     def _can_be_started(self) -> Workload:
@@ -92,8 +95,9 @@ class Workload(Model):
     def _one_of(self) -> Workload:
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError("give exactly one of `network` (a built-in name), `onnx` (a file), `command` and `wait`")
-        if given[0] in ("wait", "command") and any((self.input, self.choices, self.dataset, self.training)):
+            raise ValueError("give exactly one of `network` (a built-in name), `onnx` (a file), `model` (of other engines), "
+                             "`command` and `wait`")
+        if given[0] in ("model", "wait", "command") and any((self.input, self.choices, self.dataset, self.training)):
             raise ValueError(f"a workload with `{self.kind}` has no `input`, `choices`, `dataset` or `training`")
         if self.parameters and self.network is None:
             raise ValueError("`parameters` are those of a built-in `network`")
@@ -108,7 +112,7 @@ class Workload(Model):
     def __hash__(self) -> int:
         sizes = tuple(sorted(self.every_size.items()))
         model = (self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.choices_sha256)
-        return hash((*model, self.input, self.dataset, self.training, self.wait, self.command))
+        return hash((*model, self.input, self.dataset, self.training, self.wait, self.command, self.model))
 
     @property
     def kind(self) -> str:
@@ -149,6 +153,8 @@ class Workload(Model):
             return f"wait {1000 * self.wait:g} ms"
         if self.command is not None:
             return " ".join(PurePosixPath(word).name for word in self.words[:2] if word[:1] not in ("-", "{"))
+        if self.model is not None:
+            return PurePosixPath(self.model).name
         name = self.network or str(self.onnx).rsplit("/", 1)[-1].removesuffix(".onnx")
         return name + "".join(f" {size}={_sizes_text(value)}" for size, value in sorted(self.every_size.items()))
 

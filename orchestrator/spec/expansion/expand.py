@@ -17,7 +17,7 @@ from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.errors import SpecError
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Conditions, Experiment, Measure, Side, Workload
-from orchestrator.model.experiment.engine_settings import Printed
+from orchestrator.model.experiment.engine_settings import EngineSettings, Printed
 from orchestrator.model.job import Cell, Job
 
 from . import device_selection, run_order
@@ -48,6 +48,7 @@ class _Point:
     driver: str = ""
     driver_sha256: str = ""
     printed: Printed | None = None
+    builds: Mapping[str, dict[str, str]] = field(default_factory=dict)
 
     def on(self, name: str, side: Side) -> _Point:
         """The same on a side."""
@@ -67,6 +68,7 @@ class _Point:
             side.driver or "",
             side.driver_sha256 or "",
             self.printed,
+            self.builds,
         )
 
     @property
@@ -74,11 +76,12 @@ class _Point:
         """The cell that it comes to: options that make no difference fall away."""
         unused = self.unused
         used = {name: value for name, value in self.options.items() if name not in unused}
+        build = self.builds.get(str(used.get(ENGINE.name)), {})
         if used.get(ENGINE.name) == ENGINE.default:  # cells of before there were others are the same
             del used[ENGINE.name]
         return Cell(
             workload=self.workload, backend=self.backend, precision=self.precision, options=used, agent=self.agent,
-            driver=self.driver, driver_sha256=self.driver_sha256, printed=self.printed,
+            driver=self.driver, driver_sha256=self.driver_sha256, build=build, printed=self.printed,
         )  # fmt: skip
 
     @property
@@ -248,10 +251,13 @@ def _workloads(experiment: Experiment) -> list[Workload]:
 
 
 def _points(experiment: Experiment) -> Iterator[_Point]:
-    options, printed = _options(experiment), experiment.engine.result if experiment.engine else None
+    options, engine = _options(experiment), experiment.engine or EngineSettings()
     lists = (_workloads(experiment), experiment.matrix.backend, experiment.matrix.precision, *options.values())
     for workload, backend, precision, *values in product(*lists):
-        point = _Point(workload, backend, precision, dict(zip(options, values, strict=True)), printed=printed)
+        point = _Point(
+            workload, backend, precision, dict(zip(options, values, strict=True)),
+            printed=engine.result, builds=engine.builds,
+        )  # fmt: skip
         yield from [point] if experiment.sides is None else [point.on(*named) for named in experiment.sides]
 
 
@@ -306,6 +312,9 @@ def _lacks(cell: Cell, device: Device) -> str:
         return f"its host has no engine `{cell.engine}` for it (it has {has})"
     if why := engines[cell.engine].why_not(cell.backend, cell.precision):
         return why
+    if engines[cell.engine].brought and device.facts.abi not in cell.build:
+        abi, has = device.facts.abi or "ABI", f" (it has {', '.join(sorted(cell.build))})" if cell.build else ""
+        return f"engine {cell.engine} has no folder for {abi}{has}: `farm engines add {cell.engine} FOLDER --abi {abi}`"
     if cell.workload.kind not in (takes := engines[cell.engine].takes):
         return f"engine {cell.engine} runs no `{cell.workload.kind}` of a workload (it runs: {', '.join(takes)})"
     if cell.agent and device.facts.abi not in cell.agent:

@@ -1,0 +1,55 @@
+"""The engines' builds that people brought to the farm: one for each engine and ABI, kept by hash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from orchestrator.model.base import canonical_json
+from orchestrator.model.engine_build import EngineBuild
+from orchestrator.model.errors import ModelFileError
+from orchestrator.system.durable_files import write_durably
+
+from .artifacts import Artifacts
+
+
+class EngineBuilds:
+    """Which build experiments of now get; those of before name theirs by hash, among the farm's files."""
+
+    def __init__(self, artifacts: Artifacts) -> None:
+        self._artifacts = artifacts
+        self._folder = artifacts.folder / "engines"
+
+    def keep(self, build: EngineBuild) -> None:
+        """Let experiments have it from now on, in the place of the engine's other one for its ABI."""
+        sha256 = self._artifacts.put_bytes(canonical_json(build))
+        write_durably(self._place(build.engine, build.abi), sha256)
+
+    def remove(self, engine: str) -> None:
+        """Let no further experiment have a build of the engine."""
+        for path in self._folder.glob(f"{engine}/*"):
+            path.unlink(missing_ok=True)
+
+    def all(self) -> list[EngineBuild]:
+        """Return every build, by engine and ABI. Raises ModelFileError where a kept one is damaged."""
+        return [read_build(self._artifacts.path(sha256)) for of in self.named().values() for sha256 in of.values()]
+
+    def named(self) -> dict[str, dict[str, str]]:
+        """Return the SHA-256 of each, by engine and ABI."""
+        found: dict[str, dict[str, str]] = {}
+        for path in sorted(self._folder.glob("*/*")):
+            if path.suffix != ".partial":
+                found.setdefault(path.parent.name, {})[path.name] = path.read_text()
+        return found
+
+    def _place(self, engine: str, abi: str) -> Path:
+        return self._folder / engine / abi
+
+
+def read_build(path: Path) -> EngineBuild:
+    """Raises ModelFileError for what is no build."""
+    try:
+        return EngineBuild.model_validate_json(path.read_bytes())
+    except ValidationError as e:
+        raise ModelFileError(f"{path}: it is no build of an engine: {e.errors()[0]['msg']}") from e
