@@ -356,7 +356,7 @@ def test_people_act_in_one_place() -> None:
 
 
 ENGINES, OURS = "workers.engines", "workers.engines.pocketfarm"
-SHARED = ("workers.engines.agent", "workers.engines.models", "workers.engines.packaged")
+SHARED = tuple(f"workers.engines.{room}" for room in ("agent", "folder", "models", "packaged"))
 """Rooms of engines for what several engines share."""
 USE_OUR_ENGINE = ("workers.tuning", "workers.serving", "workers.infer", "workers.enrolment", "farm.cli")
 """They tune, serve, infer and enrol with our own engine, outside the queue's way."""

@@ -78,4 +78,3 @@ def remove_engine(acting: Acting, engine: str) -> Dropped:
         raise UnknownName(f"nothing was brought of an engine {engine!r}; of {', '.join(named) or 'none'} something was")
     acting.effects.append(partial(builds.remove, engine))
     return Dropped(engine, tuple(named[engine]))
-

@@ -23,7 +23,7 @@ class EngineBuilds:
 
     def keep(self, build: EngineBuild) -> None:
         """Let experiments have it from now on, in the place of the engine's other one for its ABI."""
-        sha256 = self._artifacts.put_bytes(canonical_json(build))
+        sha256 = self._artifacts.put_bytes(canonical_json(build.model_dump(mode="json")))
         write_durably(self._place(build.engine, build.abi), sha256)
 
     def remove(self, engine: str) -> None:

@@ -199,6 +199,58 @@ ENGINE_AXES: dict[str, Axis] = {
             backends=("cpu",),
             page="engines-side-by-side.md",
         ),
+        Axis(
+            name="delegate",
+            at_run=True,
+            help="of engines `benchmark_model` and `onnxruntime_perf_test`: what computes in place of the "
+            "engine's own kernels of the CPU; `auto`: what the tool takes by itself",
+            default="auto",
+            words=("auto", "none", "xnnpack", "nnapi", "qnn"),
+            backends=("cpu",),
+            page="engines-of-phones.md",
+        ),
+        Axis(
+            name="stage",
+            at_run=True,
+            help="of engines for language models: `prefill` reads `tokens` at once, `decode` generates them one by one",
+            default="decode",
+            words=("prefill", "decode"),
+            page="engines-of-phones.md",
+        ),
+        Axis(
+            name="tokens",
+            at_run=True,
+            help="of engines for language models: tokens of a sample",
+            default=128,
+            type=int,
+            bounds=(1, 1 << 20),
+            page="engines-of-phones.md",
+        ),
+        Axis(
+            name="context_tokens",
+            at_run=True,
+            help="of engine `llama.cpp`: tokens that the cache holds before a sample",
+            default=0,
+            type=int,
+            bounds=(0, 1 << 24),
+            page="engines-of-phones.md",
+        ),
+        Axis(
+            name="kv_type",
+            at_run=True,
+            help="of engine `llama.cpp`: the type of cached keys and values",
+            default="f16",
+            words=("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"),
+            page="engines-of-phones.md",
+        ),
+        Axis(
+            name="flash_attention",
+            at_run=True,
+            help="of engine `llama.cpp`: whether attention is computed by blocks; `auto`: where the backend can",
+            default="auto",
+            words=("auto", "on", "off"),
+            page="engines-of-phones.md",
+        ),
     )
 }
 """Axes that other engines than ours bring along."""
@@ -212,7 +264,12 @@ _DEFAULTS = {name: axis.default for name, axis in AXES.items()}
 OF_EVERY_ENGINE = frozenset(("affinity", "batch", FRAMES.name, SIDE.name, ENGINE.name))
 """Axes that mean something whatever the engine; the others are our own engine's, and those of `AXES_OF`."""
 AXES_OF: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(("litert", "mnn", "ncnn", "openvino"), frozenset(("threads",))),
+    **dict.fromkeys(
+        ("benchncnn", "executor_runner", "litert", "mnn", "mnn_benchmark", "ncnn", "openvino"), frozenset(("threads",))
+    ),
+    **dict.fromkeys(("benchmark_model", "onnxruntime_perf_test"), frozenset(("threads", "delegate"))),
+    "llama.cpp": frozenset(("threads", "stage", "tokens", "context_tokens", "kv_type", "flash_attention")),
+    "mnn_llm_bench": frozenset(("threads", "stage", "tokens")),
     "onnxruntime": frozenset(("threads", "graph_optimization")),
 }
 """Further axes of an engine beside ours."""

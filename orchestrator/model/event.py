@@ -102,7 +102,7 @@ class Sample(_Event):
     inferences: int = Field(default=1, ge=1)
     """The number of inferences; a stream has several."""
     mean_of: int = Field(default=1, ge=1, exclude_if=lambda runs: runs == 1)
-    """The number of runs, one after the other from `start_ns` on, of which somebody else's program tells the mean alone:
+    """The runs, one after the other from `start_ns` on, of which somebody else's program tells the mean alone:
     `duration_ns` is that mean."""
     tokens: int = Field(default=0, ge=0, exclude_if=lambda tokens: not tokens)
     """Tokens that a language model read or generated in it; 0: it is none."""

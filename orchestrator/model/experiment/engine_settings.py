@@ -27,6 +27,8 @@ class PrintedSample(NamedTuple):
 class Unread(ValueError):
     """The output holds no samples as they were described, or something else in their place; the message says what."""
 
+    cause = "unread_output"
+
 
 class Printed(Model):
     """The place of the samples in a program's output; exactly one of regex, path and column."""

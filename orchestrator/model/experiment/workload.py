@@ -1,4 +1,4 @@
-"""The workload: a built-in network, an ONNX file with an input or a set, an engine's own model, or one's own program."""
+"""The workload: a built-in network, an ONNX file with an input or a set, another engine's model, or one's own program."""
 
 from __future__ import annotations
 
@@ -95,8 +95,10 @@ class Workload(Model):
     def _one_of(self) -> Workload:
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError("give exactly one of `network` (a built-in name), `onnx` (a file), `model` (of other engines), "
-                             "`command` and `wait`")
+            raise ValueError(
+                "give exactly one of `network` (a built-in name), `onnx` (a file), `model` (of other engines), "
+                "`command` and `wait`"
+            )
         if given[0] in ("model", "wait", "command") and any((self.input, self.choices, self.dataset, self.training)):
             raise ValueError(f"a workload with `{self.kind}` has no `input`, `choices`, `dataset` or `training`")
         if self.parameters and self.network is None:

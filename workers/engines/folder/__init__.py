@@ -1,0 +1,8 @@
+"""Engines whose program a person brings in a folder (`farm engines add`): each adds its words and reads its output."""
+
+from orchestrator.model.experiment.engine_settings import Unread
+
+from .base import FolderEngine
+from .tool import Asked, Told, WrongDevice, agreed, number, one_match
+
+__all__ = ["Asked", "FolderEngine", "Told", "Unread", "WrongDevice", "agreed", "number", "one_match"]

@@ -1,0 +1,90 @@
+"""What a block asks of a tool, and what the tool says it did; the checks that readers of outputs share."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.model.device import Api, Precision
+from orchestrator.model.event import Line
+from orchestrator.model.experiment.engine_settings import PrintedSample, Unread
+
+
+class WrongDevice(Unread):
+    """It ran, and not on the device that was asked for."""
+
+    cause = "wrong_device"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One block, as a tool is asked for it."""
+
+    model: str
+    """Path of the model's file on the device, or of its folder where the tool takes one."""
+    backend: Api
+    precision: Precision
+    samples: int
+    warmup: int
+    axes: Mapping[str, Any] = field(default_factory=dict)
+    """The values of the engine's axes."""
+
+    @property
+    def threads(self) -> int:
+        """0: as many as the tool takes by itself."""
+        return int(self.axes["threads"])
+
+    @property
+    def tokens(self) -> int:
+        return int(self.axes["tokens"])
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a tool said of a run that went well."""
+
+    samples: Sequence[PrintedSample]
+    """All that it told, unmeasured ones first; one, where it tells a mean."""
+    device: str
+    version: str = ""
+    """Empty: it does not say; then the version is that of who brought it."""
+    threads: int = 0
+    warmup: int = 0
+    """Samples at the beginning that are no measurement."""
+    mean_of: int = 1
+    """The runs of which the one sample is the mean."""
+    tokens: int = 0
+    """Tokens of a sample."""
+
+
+def one_match(pattern: str, lines: Sequence[Line], what: str) -> re.Match[str]:
+    """Return the only line that an expression matches from its begin to its end. Raises Unread."""
+    found = [(line, match) for line in lines if (match := re.fullmatch(pattern, line.text.rstrip()))]
+    if len(found) != 1:
+        raise Unread(f"{what}: {len(found)} lines tell it, and one should")
+    if not found[0][0].whole:
+        raise Unread(f"{what}: the output ends within its line")
+    return found[0][1]
+
+
+def number(text: str, what: str) -> float:
+    """Return a finite number above zero. Raises Unread."""
+    try:
+        value = float(text)
+    except ValueError as e:
+        raise Unread(f"{what}: {text[:40]!r} is no number") from e
+    if not (math.isfinite(value) and value > 0):
+        raise Unread(f"{what}: {text[:40]} is no figure of a run")
+    return value
+
+
+def agreed(what: str, one: object, other: object, within: float = 0.0) -> None:
+    """Raise Unread where two tellings of one thing differ; `within`: by more than a share, of numbers."""
+    same = one == other
+    if not same and isinstance(one, int | float) and isinstance(other, int | float):
+        same = abs(one - other) <= within * max(abs(one), abs(other))
+    if not same:
+        raise Unread(f"{what}: it says {str(one)[:60]}, where {str(other)[:60]} is expected")

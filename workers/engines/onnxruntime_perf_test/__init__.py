@@ -1,0 +1,1 @@
+"""The engine that runs ONNX Runtime's own benchmark, from a folder that a person brings."""
