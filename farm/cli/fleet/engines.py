@@ -13,6 +13,7 @@ from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
 from orchestrator.model.errors import UnknownName
 
 if TYPE_CHECKING:
+    from orchestrator.model.device import Device
     from orchestrator.model.engine_build import EngineBuild
     from workers.engines import Engine
     from workers.engines.packaged import Environment
@@ -60,7 +61,7 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
         rows = [
             {
                 "engine": name, "takes": engines[name].takes, "devices": runs(name), "missing": why.get(name, ""),
-                "builds": [_row(build, [d.serial for d in found if d.facts.abi == build.abi]) for build in brought[name]],
+                "builds": [_row(build, found) for build in brought[name]],
             }
             for name in sorted(engines)
         ]  # fmt: skip
@@ -82,9 +83,10 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
     out().print(Listing(("engine", "workloads", "devices", "folders"), told))
 
 
-def _row(build: EngineBuild, devices: list[str]) -> dict[str, object]:
+def _row(build: EngineBuild, devices: list[Device]) -> dict[str, object]:
+    serials = [each.serial for each in devices if each.facts.abi == build.abi]
     return {
-        **build.model_dump(mode="json", exclude={"engine", "files"}), "files": len(build.files), "devices": devices
+        **build.model_dump(mode="json", exclude={"engine", "files"}), "files": len(build.files), "devices": serials
     }  # fmt: skip
 
 
@@ -108,7 +110,7 @@ def install(name: NameArgument, state: StateOption = None) -> None:
 
 def add(
     name: NameArgument,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="With the engine's own benchmark and its libraries.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="With the engine's benchmark and libraries.")],
     abi: Annotated[str, typer.Option("--abi", help="The ABI that it is built for, e.g. arm64-v8a.")],
     version: Annotated[str, typer.Option("--version", help="Its version, where its output does not tell it.")] = "",
     state: StateOption = None,

@@ -1,4 +1,4 @@
-"""The workload: a built-in network, an ONNX file with an input or a set, another engine's model, or one's own program."""
+"""The workload: a built-in network, an ONNX file with an input or a set, an engine's own model, or a program."""
 
 from __future__ import annotations
 
