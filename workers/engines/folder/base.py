@@ -16,6 +16,7 @@ from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.errors import Unsupported
 from orchestrator.model.event import Line
 from orchestrator.model.experiment import Workload
+from orchestrator.model.experiment.engine_settings import Unread
 from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome
 from workers.engines.engine import Engine, Work
@@ -51,6 +52,19 @@ class FolderEngine(Engine):
     @abstractmethod
     def told(self, lines: Sequence[Line], asked: Asked) -> Told:
         """Read what a run printed. Raises Unread for whatever this version does not know."""
+
+    def read(self, lines: Sequence[Line], asked: Asked) -> Told:
+        """The same, with as many samples as asked. Raises Unread, whatever a damaged output makes of a reader."""
+        try:
+            told = self.told(lines, asked)
+        except Unread:
+            raise
+        except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as e:
+            raise Unread(f"its output is not of the form that is known: {type(e).__name__}: {e}"[:300]) from e
+        wanted = told.warmup + (1 if told.mean_of > 1 else asked.samples)
+        if len(told.samples) != wanted:
+            raise Unread(f"it told {len(told.samples)} samples, and {wanted} were asked for")
+        return told
 
     def facts(self, device: DeviceFacts) -> EngineFacts:
         return super().facts(device).model_copy(update={"brought": True})
