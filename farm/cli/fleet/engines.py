@@ -57,10 +57,14 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
         has = {d.serial: each for d in found for each in d.engines if each.name == name and not each.missing}
         return sorted(d.serial for d in found if d.serial in has and (not has[d.serial].brought or d.facts.abi in abis))
 
+    def missing(name: str) -> str:
+        add_it = f"bring its program: `farm engines add {name} FOLDER --abi ABI`"
+        return why.get(name, "") or add_it * (engines[name].brought and not runs(name))
+
     if as_json:
         rows = [
             {
-                "engine": name, "takes": engines[name].takes, "devices": runs(name), "missing": why.get(name, ""),
+                "engine": name, "takes": engines[name].takes, "devices": runs(name), "missing": missing(name),
                 "builds": [_row(build, found) for build in brought[name]],
             }
             for name in sorted(engines)
@@ -72,8 +76,7 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
         on = runs(name)
         if len(on) == len(found):
             return "all"
-        add_it = f"`farm engines add {name} FOLDER --abi ABI`" if engines[name].brought else ""
-        return ", ".join(on) or f"none: {why.get(name) or add_it}"
+        return ", ".join(on) or f"none: {missing(name)}"
 
     told = [
         (name, ", ".join(engines[name].takes), escape(where(name)),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import tempfile
 import urllib.request
 from collections.abc import Iterator
@@ -12,10 +14,46 @@ import pytest
 
 from farm.endpoints import read
 from tests.waiting import eventually
+from workers.devices.admit import host_abi
 
 from .test_up import ROOT, Up, farm
 
 OWN = ROOT / "tests" / "own_engines"
+BENCH = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+double work(long steps);
+static long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000L + t.tv_nsec; }
+static const char* of(int argc, char** argv, const char* name, const char* otherwise) {
+  for (int i = 1; i + 1 < argc; ++i) if (!strcmp(argv[i], name)) return argv[i + 1];
+  return otherwise;
+}
+int main(int argc, char** argv) {
+  const int runs = atoi(of(argc, argv, "-r", "5")), tokens = atoi(of(argc, argv, "-n", "128"));
+  FILE* model = fopen(of(argc, argv, "-m", ""), "r");
+  if (!model) { fprintf(stderr, "error: failed to load model '%s'\n", of(argc, argv, "-m", "")); return 1; }
+  long took[100], sum = 0;
+  double sink = 0;
+  for (int i = 0; i < runs; ++i) {
+    const long began = now();
+    sink += work(20000000);
+    sum += took[i] = now() - began;
+  }
+  printf("{\"build_commit\": \"own\", \"build_number\": 1, \"cpu_info\": \"a C loop\", \"gpu_info\": \"\", \"backends\": "
+         "\"CPU\", \"n_threads\": %s, \"type_k\": \"f16\", \"type_v\": \"f16\", \"n_gpu_layers\": 0, \"flash_attn\": -1, "
+         "\"n_prompt\": %s, \"n_gen\": %d, \"n_depth\": %s, \"avg_ns\": %ld, \"samples_ns\": [",
+         of(argc, argv, "-t", "1"), of(argc, argv, "-p", "0"), tokens, of(argc, argv, "-d", "0"), sum / runs);
+  for (int i = 0; i < runs; ++i) printf("%s%ld", i ? ", " : " ", took[i]);
+  printf(" ],\"samples_ts\": [");
+  for (int i = 0; i < runs; ++i) printf("%s%g", i ? ", " : " ", 1e9 * tokens / took[i]);
+  printf(" ]}\n");
+  return sink == 1;
+}
+"""
+"""A program with llama-bench's words and output, which times a loop in a library of its own."""
+WORK = "double work(long steps) { double x = 0; for (long i = 0; i < steps; ++i) x += 1.0 / (i + 1); return x; }"
 EXPERIMENT = """\
 schema_version: 1
 name: {name}
@@ -72,7 +110,7 @@ def test_from_a_file_to_table_json_and_metrics(
     assert (f"engine={engine}" in table or "sleep 0.1" in table) and endpoints is not None
     listed = json.loads(farm("engines", "--json", "--state", str(up.state)).stdout)
     assert {engine or "pocketfarm" for engine in configurations} <= {each["engine"] for each in listed}
-    assert all((each["devices"] or "farm engines install" in each["missing"]) and each["takes"] for each in listed)
+    assert all((each["devices"] or "farm engines " in each["missing"]) and each["takes"] for each in listed)
     if engine == "nap":
         assert "nap.asleep" in table and "wake it" in table, "the engine's own doubt, with its remedy"
     url, wanted = endpoints.exporter_url, (f'options="engine={engine}"', 'stat="median"')
@@ -84,3 +122,47 @@ def test_from_a_file_to_table_json_and_metrics(
         return sum(all(word in line for word in wanted) for line in told)
 
     eventually(lambda: shown() == 2)  # the exporter reads new results every few seconds
+
+
+def test_a_folder_is_brought_run_and_removed(up: Up, tmp_path: Path) -> None:
+    """`farm engines add`, an experiment on two virtual phones, its results, `farm engines remove`."""
+    compiler, bench = shutil.which("gcc"), tmp_path / "bench"
+    if compiler is None:
+        pytest.skip("no C compiler")
+    (bench / "lib").mkdir(parents=True)
+    for name, text, flags in (
+        ("lib/libwork.so", WORK, ["-shared", "-fPIC"]),
+        ("llama-bench", BENCH, [f"-L{bench}/lib", "-lwork"]),
+    ):
+        (tmp_path / "it.c").write_text(text)
+        subprocess.run([compiler, "-O1", str(tmp_path / "it.c"), "-o", str(bench / name), *flags], check=True)
+    (tmp_path / "m.gguf").write_text("weights")
+    file, state = tmp_path / "e.yaml", ("--state", str(up.state))
+    file.write_text(
+        EXPERIMENT.format(name="brought", workload="{model: m.gguf}", engines="llama.cpp") + "# engines of phones\n"
+    )
+    done = farm("run", str(file), "--wait", *state)
+    assert done.returncode != 0 and "farm engines add llama.cpp" in done.stderr, "nothing was brought yet"
+    done = farm("engines", "add", "llama.cpp", str(bench), "--abi", "riscv64", *state)
+    assert done.returncode != 0 and "is built for" in done.stderr
+    for said in (f"llama.cpp for {host_abi()}: llama-bench, 2 files", "nothing to do"):
+        done = farm("engines", "add", "llama.cpp", str(bench), "--abi", host_abi(), *state)
+        assert done.returncode == 0 and said in done.stdout + done.stderr, done.stderr
+    (row,) = [each for each in json.loads(farm("engines", "--json", *state).stdout) if each["engine"] == "llama.cpp"]
+    assert len(row["devices"]) >= 2 and row["builds"][0]["abi"] == host_abi() and row["builds"][0]["bytes"] > 0
+    done = farm("run", str(file), "--wait", *state)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(farm("results", "brought", "--json", "--raw", *state).stdout)
+    assert len(found["summaries"]) == 4 and {each["engine"] for each in found["summaries"]} == {"llama.cpp"}
+    for record in found["records"]:
+        timed = [sample for sample in record["samples"] if sample["phase"] == "timed"]
+        (process,) = record["processes"]
+        assert len(timed) == 3 and all(sample["tokens"] == 128 for sample in timed)
+        assert 0 < sum(sample["duration_ns"] for sample in timed) <= process["end_ns"] - process["start_ns"]
+        assert record["runs_on"]["facts"]["driver"] == "llama.cpp 1 (own)" and record["lines"]
+    assert all(each["values"]["tokens"] > 0 for each in found["summaries"]), found["summaries"][0].keys()
+    for said in ("llama.cpp is removed", "nothing was brought of an engine"):
+        done = farm("engines", "remove", "llama.cpp", *state)
+        assert said in done.stdout + done.stderr
+    done = farm("run", str(file), "--again", *state)
+    assert done.returncode != 0 and "farm engines add llama.cpp" in done.stderr
