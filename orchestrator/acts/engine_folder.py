@@ -15,7 +15,7 @@ from .elf import MACHINES, Elf, NotElf, is_elf, read_elf
 
 MOST_FILES = 512
 SEARCHED = ("", "lib/")
-"""Where the loader looks for an engine's own libraries: the folder itself, and its `lib`."""
+"""The loader looks for an engine's own libraries in the folder itself, and in its `lib`."""
 _ANDROID = (
     "aaudio amidi android binder_ndk c camera2ndk dl EGL GLESv1_CM GLESv2 GLESv3 icu jnigraphics log m mediandk "
     "nativehelper nativewindow neuralnetworks OpenMAXAL OpenSLES stdc++ sync vulkan z OpenCL cdsprpc adsprpc"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.coordination.engine_builds import EngineBuilds
 from orchestrator.model.errors import UnknownName
 from orchestrator.model.quantity import counted, size_text
 

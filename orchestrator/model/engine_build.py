@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from pathlib import Path
+
+from pydantic import Field, ValidationError, model_validator
 
 from .base import Model
 from .device import ENGINE_NAME
+from .errors import ModelFileError
 from .experiment.workload import why_no_file
 
 
@@ -29,3 +32,11 @@ class EngineBuild(Model):
         if self.program not in self.files:
             raise ValueError(f"the program {self.program!r} is not among the files")
         return self
+
+    @classmethod
+    def read(cls, path: Path) -> EngineBuild:
+        """Return the build of a kept file. Raises ModelFileError for what is none."""
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except ValidationError as e:
+            raise ModelFileError(f"{path}: it is no build of an engine: {e.errors()[0]['msg']}") from e

@@ -29,6 +29,7 @@ def sections(content: Content) -> list[Section]:
         *predictions.sections(content.agreements),
         *_energies(content.summaries, "epoch" if content.experiment.workload.training else "inf."),
         _throughput(content.summaries),
+        _tokens(content.summaries),
         backends(content),
         pays_from(content),
         limits.section(content.limits),
@@ -127,6 +128,21 @@ def _throughput(summaries: Sequence[Summary]) -> Section:
         f"{wording.LEVELS}."
     )
     return Section("throughput", "Throughput", note, columns, tuple(rows))
+
+
+def _tokens(summaries: Sequence[Summary]) -> Section:
+    names = wording.naming(summaries)
+    rows = [
+        (*_where(summary, names), wording.per_s(summary.others["tokens"]), str(summary.blocks))
+        for summary in summaries
+        if "tokens" in summary.others
+    ]
+    columns = Column("device"), Column("configuration"), Column("tokens/s", True), Column("blocks", True)
+    note = (
+        "Tokens per second: the median over blocks of a sample's. Reading a prompt (prefill) and generating (decode) "
+        "are two configurations, and no average has both. Latencies above are of a whole sample."
+    )
+    return Section("tokens", "Tokens per second", note, columns, tuple(rows))
 
 
 def _gain(one: Throughput) -> str:

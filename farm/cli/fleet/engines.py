@@ -41,8 +41,8 @@ def register(app: typer.Typer) -> None:
 def listed(context: typer.Context, state: StateOption = None, as_json: JsonOption = False) -> None:
     if context.invoked_subcommand is not None:
         return
+    from orchestrator.acts.engine_builds import EngineBuilds
     from orchestrator.coordination.artifacts import Artifacts
-    from orchestrator.coordination.engine_builds import EngineBuilds
     from orchestrator.model.quantity import size_text
     from orchestrator.report.listing import Listing
 

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.coordination.engine_builds import EngineBuilds
 from orchestrator.model.axes import ENGINE, MATRIX_AXES
 from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload

@@ -19,40 +19,6 @@ from workers.devices.admit import host_abi
 from .test_up import ROOT, Up, farm
 
 OWN = ROOT / "tests" / "own_engines"
-BENCH = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-double work(long steps);
-static long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000L + t.tv_nsec; }
-static const char* of(int argc, char** argv, const char* name, const char* otherwise) {
-  for (int i = 1; i + 1 < argc; ++i) if (!strcmp(argv[i], name)) return argv[i + 1];
-  return otherwise;
-}
-int main(int argc, char** argv) {
-  const int runs = atoi(of(argc, argv, "-r", "5")), tokens = atoi(of(argc, argv, "-n", "128"));
-  FILE* model = fopen(of(argc, argv, "-m", ""), "r");
-  if (!model) { fprintf(stderr, "error: failed to load model '%s'\n", of(argc, argv, "-m", "")); return 1; }
-  long took[100], sum = 0;
-  double sink = 0;
-  for (int i = 0; i < runs; ++i) {
-    const long began = now();
-    sink += work(20000000);
-    sum += took[i] = now() - began;
-  }
-  printf("{\"build_commit\": \"own\", \"build_number\": 1, \"cpu_info\": \"a C loop\", \"gpu_info\": \"\", \"backends\": "
-         "\"CPU\", \"n_threads\": %s, \"type_k\": \"f16\", \"type_v\": \"f16\", \"n_gpu_layers\": 0, \"flash_attn\": -1, "
-         "\"n_prompt\": %s, \"n_gen\": %d, \"n_depth\": %s, \"avg_ns\": %ld, \"samples_ns\": [",
-         of(argc, argv, "-t", "1"), of(argc, argv, "-p", "0"), tokens, of(argc, argv, "-d", "0"), sum / runs);
-  for (int i = 0; i < runs; ++i) printf("%s%ld", i ? ", " : " ", took[i]);
-  printf(" ],\"samples_ts\": [");
-  for (int i = 0; i < runs; ++i) printf("%s%g", i ? ", " : " ", 1e9 * tokens / took[i]);
-  printf(" ]}\n");
-  return sink == 1;
-}
-"""
-"""A program with llama-bench's words and output, which times a loop in a library of its own."""
 WORK = "double work(long steps) { double x = 0; for (long i = 0; i < steps; ++i) x += 1.0 / (i + 1); return x; }"
 EXPERIMENT = """\
 schema_version: 1
@@ -132,7 +98,7 @@ def test_a_folder_is_brought_run_and_removed(up: Up, tmp_path: Path) -> None:
     (bench / "lib").mkdir(parents=True)
     for name, text, flags in (
         ("lib/libwork.so", WORK, ["-shared", "-fPIC"]),
-        ("llama-bench", BENCH, [f"-L{bench}/lib", "-lwork"]),
+        ("llama-bench", (ROOT / "tests" / "data" / "llama_bench.c").read_text(), [f"-L{bench}/lib", "-lwork"]),
     ):
         (tmp_path / "it.c").write_text(text)
         subprocess.run([compiler, "-O1", str(tmp_path / "it.c"), "-o", str(bench / name), *flags], check=True)
@@ -160,7 +126,7 @@ def test_a_folder_is_brought_run_and_removed(up: Up, tmp_path: Path) -> None:
         assert len(timed) == 3 and all(sample["tokens"] == 128 for sample in timed)
         assert 0 < sum(sample["duration_ns"] for sample in timed) <= process["end_ns"] - process["start_ns"]
         assert record["runs_on"]["facts"]["driver"] == "llama.cpp 1 (own)" and record["lines"]
-    assert all(each["values"]["tokens"] > 0 for each in found["summaries"]), found["summaries"][0].keys()
+    assert all(each["others"]["tokens"] > 0 for each in found["summaries"]), found["summaries"][0].keys()
     for said in ("llama.cpp is removed", "nothing was brought of an engine"):
         done = farm("engines", "remove", "llama.cpp", *state)
         assert said in done.stdout + done.stderr

@@ -25,9 +25,9 @@ from farm.access import OwnPhones, site_of
 from farm.cli import main
 from orchestrator import acts
 from orchestrator.acts import ACTS, ON_PAGES, Done, Door, Site
+from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.acts.engine_folder import read_folder
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.coordination.engine_builds import EngineBuilds
 from orchestrator.ledger import HostState, Ledger
 from orchestrator.ledger.tables import METADATA
 from orchestrator.model.errors import FarmError, ServiceDown

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.acts.engine_folder import read_folder
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.coordination.engine_builds import EngineBuilds
 from orchestrator.energy.windows import inferences_in, phase_window
 from orchestrator.model.axes import AXES
 from orchestrator.model.device import Device

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from orchestrator.coordination.engine_builds import read_build
 from orchestrator.model.axes import AXES, axes_of
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api, DeviceFacts, EngineFacts, Precision
@@ -18,7 +17,7 @@ from orchestrator.model.event import Line
 from orchestrator.model.experiment import Workload
 from orchestrator.model.experiment.engine_settings import Unread
 from orchestrator.model.job import Job
-from orchestrator.model.record import Outcome
+from orchestrator.model.record import Doubt, Outcome
 from workers.engines.engine import Engine, Work
 
 from .program import HOW, FolderProgram
@@ -84,7 +83,7 @@ class FolderEngine(Engine):
         }
         for reason in (reason for reason, holds in why.items() if holds):
             raise Unsupported(reason, device=device.serial)
-        build = read_build(files.path(cell.build[device.abi]))
+        build = EngineBuild.read(files.path(cell.build[device.abi]))
         model, model_files = self.model_of(cell.workload)
         asked = asked_of(job, model)
         asked = replace(asked, axes={**asked.axes, **self.model_facts(model_files[model])})
@@ -96,7 +95,7 @@ class FolderEngine(Engine):
         }
         return FolderProgram(
             content_hash(shapes), job, [], {name: files.path(sha256) for name, sha256 in build.files.items()},
-            content_hash(build), engine=self, asked=asked, build=build, model_files=model_files,
+            content_hash(build), tool=self, asked=asked, build=build, model_files=model_files,
         )  # fmt: skip
 
     def model_of(self, workload: Workload) -> tuple[str, Mapping[str, Path]]:
@@ -117,6 +116,10 @@ class FolderEngine(Engine):
     def own_doubts(self, told: Told) -> tuple[str, ...]:
         """Return the doubts that its results have in any case."""
         return ("unverified", *(("mean_of_runs",) if told.mean_of > 1 else ()))
+
+    def judged(self, told: Told, *, with_power: bool) -> tuple[Doubt, ...]:
+        """Return the doubts about a block."""
+        return tuple(self.doubt(word) for word in (*self.own_doubts(told), *(("placed",) * with_power)))
 
     def version_of(self, told: Told, build: EngineBuild) -> str:
         return told.version or build.version or "of unknown version"

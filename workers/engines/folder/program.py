@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import ApiFacts
@@ -16,10 +15,7 @@ from workers.devices.install import file_sha256, put_files
 from workers.engines.agent import Causes, PrintedProgram, cause_in, last_words, lines_of, placed, raise_failure
 from workers.engines.engine import Verdict
 
-from .tool import Asked, Told
-
-if TYPE_CHECKING:
-    from .base import FolderEngine
+from .tool import Asked, Told, Tool
 
 HOW = "docs/howto/engines-of-phones.md"
 REFUSES: Causes = (
@@ -47,7 +43,7 @@ MODELS = "engine-models"
 
 @dataclass(kw_only=True)
 class FolderProgram(PrintedProgram):
-    engine: FolderEngine
+    tool: Tool
     asked: Asked
     build: EngineBuild
     model_files: Mapping[str, Path]
@@ -64,23 +60,23 @@ class FolderProgram(PrintedProgram):
 
     @property
     def what(self) -> str:
-        return f"{self.engine.name}: {PurePosixPath(self.build.program).name}"
+        return f"{self.tool.name}: {PurePosixPath(self.build.program).name}"
 
     def put(self, connection: DeviceConnection, verified: set[str]) -> str:
         identity = content_hash({name: file_sha256(path) for name, path in self.model_files.items()})
         folder = put_files(connection, MODELS, identity, self.model_files, verified=verified)
         path = PurePosixPath(folder, self.asked.model)
-        self.on_device = replace(self.asked, model=str(path.parent if self.engine.takes_folder else path))
-        self.argv = [f"./{self.build.program}", *self.engine.arguments(self.on_device)]
+        self.on_device = replace(self.asked, model=str(path.parent if self.tool.takes_folder else path))
+        self.argv = [f"./{self.build.program}", *self.tool.arguments(self.on_device)]
         return super().put(connection, verified)
 
     def told(self, run: Sample, lines: Sequence[Line]) -> Sequence[Event]:
-        told = self.engine.read(lines, self.on_device or self.asked)
+        told = self.tool.read(lines, self.on_device or self.asked)
         samples, self.result = placed(run, told.samples, told.mean_of), told
         timed = samples[told.warmup :]
         self.load = (timed[0].start_ns, timed[-1].start_ns + timed[-1].duration_ns * told.mean_of)
-        version, cell = self.engine.version_of(told, self.build), self.job.cell
-        build = f"{self.engine.name} {version}"
+        version, cell = self.tool.version_of(told, self.build), self.job.cell
+        build = f"{self.tool.name} {version}"
         device = Device(
             seq=run.seq, t_ns=run.t_ns, plan=self.program_hash, precision=cell.precision, threads=told.threads,
             facts=ApiFacts(api=cell.backend, version=build, device_name=told.device, driver=build),
@@ -102,5 +98,4 @@ class FolderProgram(PrintedProgram):
             }
             said = f"{self.what}: {self.unread}{last_words(lines)}"
             raise_failure(cause, said, self.serial, remedy or remedies[cause])
-        doubts = (*self.engine.own_doubts(self.result), *(("placed",) if self.job.measures_power else ()))
-        return Verdict(doubts=tuple(self.engine.doubt(word) for word in doubts))
+        return Verdict(doubts=self.tool.judged(self.result, with_power=self.job.measures_power))

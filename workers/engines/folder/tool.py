@@ -1,4 +1,4 @@
-"""What a block asks of a tool, and what the tool says it did; the checks that readers of outputs share."""
+"""Tools are asked for a block, and tell what they did; the checks that readers of outputs share."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from orchestrator.model.device import Api, Precision
+from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.event import Line
 from orchestrator.model.experiment.engine_settings import PrintedSample, Unread
+from orchestrator.model.record import Doubt
 
 
 class WrongDevice(Unread):
@@ -44,7 +46,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Told:
-    """What a tool said of a run that went well."""
+    """The words of a tool on a run that went well."""
 
     samples: Sequence[PrintedSample]
     """All that it told, unmeasured ones first; one, where it tells a mean."""
@@ -58,6 +60,19 @@ class Told:
     """The runs of which the one sample is the mean."""
     tokens: int = 0
     """Tokens of a sample."""
+
+
+class Tool(Protocol):
+    """A program with its words and the reader of its output."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def takes_folder(self) -> bool: ...
+    def arguments(self, asked: Asked, /) -> list[str]: ...
+    def read(self, lines: Sequence[Line], asked: Asked, /) -> Told: ...
+    def version_of(self, told: Told, build: EngineBuild, /) -> str: ...
+    def judged(self, told: Told, *, with_power: bool) -> tuple[Doubt, ...]: ...
 
 
 def one_match(pattern: str, lines: Sequence[Line], what: str) -> re.Match[str]:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import ValidationError
-
+from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.base import canonical_json
 from orchestrator.model.engine_build import EngineBuild
-from orchestrator.model.errors import ModelFileError
 from orchestrator.system.durable_files import write_durably
-
-from .artifacts import Artifacts
 
 
 class EngineBuilds:
-    """Which build experiments of now get; those of before name theirs by hash, among the farm's files."""
+    """The builds that experiments of now get; those of before name theirs by hash, among the farm's files."""
 
     def __init__(self, artifacts: Artifacts) -> None:
         self._artifacts = artifacts
@@ -33,7 +29,9 @@ class EngineBuilds:
 
     def all(self) -> list[EngineBuild]:
         """Return every build, by engine and ABI. Raises ModelFileError where a kept one is damaged."""
-        return [read_build(self._artifacts.path(sha256)) for of in self.named().values() for sha256 in of.values()]
+        return [
+            EngineBuild.read(self._artifacts.path(sha256)) for of in self.named().values() for sha256 in of.values()
+        ]
 
     def named(self) -> dict[str, dict[str, str]]:
         """Return the SHA-256 of each, by engine and ABI."""
@@ -45,11 +43,3 @@ class EngineBuilds:
 
     def _place(self, engine: str, abi: str) -> Path:
         return self._folder / engine / abi
-
-
-def read_build(path: Path) -> EngineBuild:
-    """Raises ModelFileError for what is no build."""
-    try:
-        return EngineBuild.model_validate_json(path.read_bytes())
-    except ValidationError as e:
-        raise ModelFileError(f"{path}: it is no build of an engine: {e.errors()[0]['msg']}") from e

@@ -17,7 +17,7 @@ from workers.engines.folder import Asked, FolderEngine, Told, Unread, agreed, nu
 
 SAMPLES = Printed(regex=r"^[^,]*,(?P<sample>[0-9.e+-]+),\d+,-?\d+,\d+$", unit="s", stream="stdout")
 SEED = 1
-"""Of its inputs: without one it times whatever lies in its memory."""
+"""The seed of its inputs: without one it times whatever lies in its memory."""
 
 
 class OnnxRuntimePerfTest(FolderEngine):
@@ -71,9 +71,9 @@ class OnnxRuntimePerfTest(FolderEngine):
 
 def _open_sizes(path: Path) -> list[str]:
     """Return `input: name` of each size of an input that the file leaves open."""
-    import onnx
+    from kernels.frontend.onnx import read_model
 
-    graph = onnx.load(path, load_external_data=False).graph
+    graph = read_model(path).proto.graph
     constant = {each.name for each in graph.initializer}
     return [
         f"{value.name}: {size.dim_param or '?'}"

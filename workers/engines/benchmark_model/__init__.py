@@ -1,1 +1,0 @@
-"""The engine that runs the benchmark of TensorFlow Lite and LiteRT, from a folder that a person brings."""

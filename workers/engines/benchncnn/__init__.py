@@ -1,1 +1,0 @@
-"""The engine that runs ncnn's own benchmark, from a folder that a person brings."""

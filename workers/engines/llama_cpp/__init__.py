@@ -1,1 +1,0 @@
-"""The engine that runs llama.cpp's llama-bench, from a folder that a person brings."""
