@@ -39,7 +39,7 @@ def read_elf(content: bytes) -> Elf:
     """Raises NotElf."""
     try:
         return _read(content)
-    except (struct.error, UnicodeDecodeError) as e:
+    except (struct.error, UnicodeDecodeError, OverflowError) as e:
         raise NotElf(f"it is cut off or damaged: {e}") from e
 
 

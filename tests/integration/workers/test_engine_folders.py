@@ -10,6 +10,7 @@ import random
 import shlex
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,10 @@ from orchestrator.model.record import Outcome, Record
 from orchestrator.spec.expansion.expand import cells_of, expand
 from tests.engine_outputs import Output, outputs
 from tests.engine_outputs import engines as known
+from workers.claim import JobCancelled
 from workers.devices.admit import host_abi
 from workers.devices.workstation import CPU_SERIAL
-from workers.engines import Engines, Host
+from workers.engines import Engines, Host, Work
 
 from .conftest import Wiring
 from .test_run import Runner, agents, here, leftovers, there
@@ -105,14 +107,16 @@ def experiment(folder: Path, output: Output, **given: Any) -> Experiment:
     return Experiment.model_validate(told)
 
 
-def block(made: Experiment, runner: Runner, artifacts: Artifacts, folder: Path, serial: str) -> Record:
+def block(
+    made: Experiment, runner: Runner, artifacts: Artifacts, folder: Path, serial: str, *check: Callable[[], None]
+) -> Record:
     kept = prepare(made, folder, artifacts)
     (cell,) = cells_of(kept)
     assert cell.build and cell.engine in kept.engine.builds if kept.engine else False
     job = Job(experiment_id="e1", cell=cell, block=0, candidates=(serial,), sampling=kept.sampling,
               conditions=kept.conditions, measure=kept.measure)  # fmt: skip
     given = {"serial": serial, "host": "testhost", "attempt": 1, "token": 1, "ttl_s": 15.0}
-    return runner(Assignment.model_validate({**given, "job_id": job.job_id, "job": job}))
+    return runner(Assignment.model_validate({**given, "job_id": job.job_id, "job": job}), *check)
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -234,3 +238,40 @@ def test_a_folder_that_could_not_run_is_refused_with_words(tmp_path: Path) -> No
     refused("cut off")
     (bench / "a b").touch()
     refused("a name has letters")
+
+
+def test_a_program_is_its_build_its_model_and_its_words(here: Runner, engines: Engines, tmp_path: Path) -> None:
+    """Another host makes the same of the same; how often it runs is no part of it."""
+
+    def hashed(program: str, weights: str = "weights", samples: int = 5, where: str = "", **axes: Any) -> str:
+        own = Engines(Host.alone(tmp_path / where)) if where else engines
+        artifacts = brought(tmp_path, "llama.cpp", script(program), own)
+        made = experiment(tmp_path, LLAMA, sampling={"samples": samples})
+        (tmp_path / str(made.workload.model)).write_text(weights)
+        (cell,) = cells_of(prepare(made, tmp_path, artifacts))
+        cell = cell.model_copy(update={"options": cell.options | axes})
+        job = Job(experiment_id="e1", cell=cell, block=0, candidates=(CPU_SERIAL,), sampling=made.sampling,
+                  conditions=made.conditions, measure=made.measure)  # fmt: skip
+        placed = {"serial": CPU_SERIAL, "host": "h", "attempt": 1, "token": 1, "ttl_s": 15.0, "job_id": job.job_id}
+        assignment = Assignment.model_validate({**placed, "job": job})
+        member = here.bench.fleet.member(CPU_SERIAL)
+        work = Work(assignment, member, lambda: None, lambda *_: None)
+        return own.engine("llama.cpp").prepare(work).program_hash
+
+    one = hashed("exit 0")
+    assert one == hashed("exit 0", samples=9) == hashed("exit 0", where="other")
+    others = {hashed("exit 1"), hashed("exit 0", "more"), hashed("exit 0", kv_type="q8_0"), hashed("exit 0", threads=3)}
+    assert len(others | {one}) == 5
+
+
+def test_cancelled_in_mid_run_nothing_goes_on(here: Runner, engines: Engines, tmp_path: Path) -> None:
+    artifacts = brought(tmp_path, "llama.cpp", script("sleep 61"), engines)
+
+    def check() -> None:
+        if here.phases[-1:] == ["running"]:
+            raise JobCancelled("cancelled")
+
+    made = experiment(tmp_path, LLAMA, sampling={"samples": 5, "deadline": "60 s"})
+    record = block(made, here, artifacts, tmp_path, CPU_SERIAL, check)
+    assert (record.outcome, record.cause) == (Outcome.CANCELLED, "cancelled")
+    assert leftovers(here, CPU_SERIAL) == [] and not agents(here.bench.fleet.member(CPU_SERIAL).connection.folder)
