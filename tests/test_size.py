@@ -15,14 +15,14 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
     "kernels": 44_105,  # 16: layers end in GELU, tanh; 190: groups of channels; 610: functions, moves; 930: types
-    "orchestrator": 50_270,  # 80: engines side by side; 60: events; 40: single rows; 350: commands; 1_160: acts
-    "workers": 16_300,  # 1_340: engines from packages; 420: programs of one's own; 600: engines behind one door
+    "orchestrator": 50_790,  # 440: folders of engines, tokens; 80: engines side by side; 60: events; 1_160: acts
+    "workers": 17_240,  # 940: tools for phones; 1_340: engines from packages; 600: engines behind one door
     "device_agent": 18_570,  # 40: groups, time by phase; 430: `exec`, children and their output; 350: whole numbers
     "virtual_phones": 8_215,
-    "farm": 12_365,  # 60: engines installed and removed; 60: beat as a part; 500: sizes of models, figures
+    "farm": 12_440,  # 70: engines added; 60: installed, removed; 500: sizes of models, figures
     "dashboards": 4_510,  # 10: acts by their signatures; 300: results and downloads on pages, the glossary
     "benchmarks": 11_145,
-    "tests": 75_035,  # 170: engines from packages; 410: own programs; 490: engines; 6_400: drawn faults
+    "tests": 75_640,  # 600: engines from folders; 170: engines from packages; 490: engines; 6_400: drawn faults
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from orchestrator.coordination.artifacts import Artifacts
@@ -19,8 +20,12 @@ class EngineBuilds:
 
     def keep(self, build: EngineBuild) -> None:
         """Let experiments have it from now on, in the place of the engine's other one for its ABI."""
-        sha256 = self._artifacts.put_bytes(canonical_json(build.model_dump(mode="json")))
-        write_durably(self._place(build.engine, build.abi), sha256)
+        write_durably(self._place(build), self._artifacts.put_bytes(_text(build)))
+
+    def has(self, build: EngineBuild) -> bool:
+        """Return whether experiments get this very one."""
+        place = self._place(build)
+        return place.is_file() and place.read_text() == hashlib.sha256(_text(build)).hexdigest()
 
     def remove(self, engine: str) -> None:
         """Let no further experiment have a build of the engine."""
@@ -41,5 +46,9 @@ class EngineBuilds:
                 found.setdefault(path.parent.name, {})[path.name] = path.read_text()
         return found
 
-    def _place(self, engine: str, abi: str) -> Path:
-        return self._folder / engine / abi
+    def _place(self, build: EngineBuild) -> Path:
+        return self._folder / build.engine / build.abi
+
+
+def _text(build: EngineBuild) -> bytes:
+    return canonical_json(build.model_dump(mode="json"))

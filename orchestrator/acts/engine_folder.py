@@ -6,6 +6,8 @@ import mmap
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from pydantic import ValidationError
+
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.errors import ModelFileError
@@ -46,7 +48,12 @@ def read_folder(
     _check(files, program, abi)
     kept = {name: artifacts.put(path) for name, path in files.items()}
     size = sum(path.stat().st_size for path in files.values())
-    return EngineBuild(engine=engine, abi=abi, version=version, program=program, files=kept, bytes=size)
+    given = {"engine": engine, "abi": abi, "version": version, "program": program, "files": kept, "bytes": size}
+    try:
+        return EngineBuild.model_validate(given)
+    except ValidationError as e:
+        error = e.errors()[0]
+        raise _bad(f"{'.'.join(map(str, error['loc']))}: {error['msg']}", "write it otherwise") from e
 
 
 def _program(files: Mapping[str, Path], programs: Sequence[str], folder: Path) -> str:

@@ -52,7 +52,7 @@ def add_engine(
     artifacts = Artifacts(acting.site.settings.state)
     builds = EngineBuilds(artifacts)
     build = read_folder(folder, engine, abi, programs, version, artifacts)
-    is_new = build not in builds.all()
+    is_new = not builds.has(build)
     if is_new:
         acting.effects.append(partial(builds.keep, build))
     return Brought(engine, abi, version, build.program, len(build.files), build.bytes, is_new)

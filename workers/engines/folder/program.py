@@ -39,6 +39,8 @@ REFUSES: Causes = (
 """Words of the tools, whatever they exit with."""
 MODELS = "engine-models"
 """Folder of the device for models of engines that people brought."""
+MOST_MODELS = 4
+"""They are large: one more, and those that this run does not need are removed."""
 
 
 @dataclass(kw_only=True)
@@ -64,7 +66,7 @@ class FolderProgram(PrintedProgram):
 
     def put(self, connection: DeviceConnection, verified: set[str]) -> str:
         identity = content_hash({name: file_sha256(path) for name, path in self.model_files.items()})
-        folder = put_files(connection, MODELS, identity, self.model_files, verified=verified)
+        folder = put_files(connection, MODELS, identity, self.model_files, verified=verified, most=MOST_MODELS)
         path = PurePosixPath(folder, self.asked.model)
         self.on_device = replace(self.asked, model=str(path.parent if self.tool.takes_folder else path))
         self.argv = [f"./{self.build.program}", *self.tool.arguments(self.on_device)]
