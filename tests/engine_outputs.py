@@ -9,7 +9,6 @@ from typing import Any
 
 import yaml
 
-from orchestrator.model.axes import AXES, axes_of
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.event import Line
 from workers.engines import Engines, Host
@@ -41,7 +40,8 @@ def outputs() -> tuple[Output, ...]:
     for path in sorted(FOLDER.glob("*.yaml")):
         for case in yaml.safe_load(path.read_text()):
             given = case["asked"]
-            axes = {name: AXES[name].default for name in axes_of(path.stem)} | given.get("axes", {})
+            own = {axis.name: axis.default for axis in engines()[path.stem].axes}
+            axes = {"threads": 0} | own | given.get("axes", {})
             asked = Asked("m", Api(given["backend"]), Precision(given.get("precision", "fp32")), given["samples"],
                           given.get("warmup", 1), axes | {"shape": "[1]"})  # fmt: skip
             found.append(

@@ -18,10 +18,10 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -133,6 +133,16 @@ class RedisServer(Server):
         self.stop()
         self._short.cleanup()
 
+    def __enter__(self) -> Self:
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            self.start()
+            undo.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 @lru_cache
 def adb_key() -> Path:
@@ -146,12 +156,8 @@ def adb_key() -> Path:
 @contextmanager
 def private_redis(folder: Path) -> Iterator[str]:
     """A real redis-server of our own; yields its `unix://` URL."""
-    server = RedisServer(folder)
-    try:
-        server.start()
+    with RedisServer(folder) as server:
         yield server.url
-    finally:
-        server.close()
 
 
 class PrivateAdb(Server):

@@ -150,10 +150,11 @@ _CROWDED = {
     17: (
         *("device_agent/src/backends/cpu/operations", "kernels/catalog/convolution", "kernels/passes"),
         "orchestrator/exchange/power_traces",
+        "workers/engines",  # ten of them are an engine
     ),
     16: (
-        "device_agent/src/backends/cpu/nc16",
-        *("farm/cli", "orchestrator", "orchestrator/report/charts", "workers", "workers/engines"),
+        *("device_agent/src/backends/cpu/nc16", "device_agent/src/run"),
+        *("farm/cli", "orchestrator", "orchestrator/report/charts", "workers"),
     ),
 }
 CROWDED = {folder: names for names, folders in _CROWDED.items() for folder in folders}
@@ -192,7 +193,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "jinja2": ("dashboards.web", "orchestrator.report"),
     "matplotlib": ("orchestrator.report", "farm.api.plot"),
     "pandas": ("farm.api",),
-    "torch": ("farm.api",),
+    "torch": ("farm.api", "workers.engines.torch"),
     "tqdm": ("farm.api",),
     "psutil": ("farm.processes",),
     "pyarrow": (

@@ -71,7 +71,7 @@ def section(command: str) -> str:
 
 CLI = (ROOT / "docs" / "cli.md").read_text()
 FARM_PAGES = ("way-of-a-job", "model", "scheduling", "tasks", "ledger", "session", "statistics")
-ENGINE_PAGES = ("plan", "frontend", "engine-gpu", "engine-cpu")
+ENGINE_PAGES = ("plan", "frontend", "engine-gpu", "engine-cpu", "language-models")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

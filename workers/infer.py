@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
 from kernels.ir.types import as_type
 from kernels.options import Options
-from kernels.plan.model import Plan
+from kernels.plan.model import Bundle, Plan
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.errors import DeviceSick, TransportLost, Unsupported
 from orchestrator.model.event import Memory, Sample, Setup
@@ -61,11 +61,14 @@ def infer(
     settings: Settings,
     tuned: bool = True,
     deadline_s: float = 600.0,
+    compiler: Callable[..., Bundle] = compile_graph,
+    generate: int = 0,
     report: Report = lambda *_: None,
 ) -> list[InferResult]:
     """Run each graph of `work` once with its inputs, and fetch the outputs (with `options.keep_all`: of every node).
 
-    `device`: a serial or an adb address; None: this host. `tuned`: with what tuning found there. A graph is compiled
+    `device`: a serial or an adb address; None: this host. `tuned`: with what tuning found there. `generate`: tokens
+    behind a text, of a plan that the `compiler` makes of a decoder's step. A graph is compiled
     once; anew within its limit where the driver refuses a kernel's work-group, as in a job. Raises DeviceBusy where a
     session holds it, Unsupported, AgentFault, the transient errors, and those of the compiler.
     """
@@ -73,7 +76,7 @@ def infer(
     member = find_member(device, api, settings)
     known, cache = KernelLimits(settings.state), settings.state / "cache" / "spirv"
     plans: dict[int, StoredPlan] = {}
-    block = Block("infer/1", warmup=0, samples=1, deadline_s=deadline_s, threads=options.threads)
+    block = Block("infer/1", warmup=0, samples=1, deadline_s=deadline_s, threads=options.threads, generate=generate)
     with tempfile.TemporaryDirectory(prefix="pocketfarm-plan-") as temporary:
 
         def compile_within(graph: Graph) -> None:
@@ -82,7 +85,7 @@ def infer(
             own = options
             if tuned:
                 own = TunedChoices(settings.state).options(options, limits, member.facts, lambda: graph)
-            bundle = compile_graph(graph, own, limits, spirv_cache=cache)
+            bundle = compiler(graph, own, limits, spirv_cache=cache)
             folder = Path(temporary) / bundle.plan.plan_hash
             store(bundle, folder)
             plans[id(graph)] = StoredPlan(bundle.plan, folder, bundle.plan.plan_hash)

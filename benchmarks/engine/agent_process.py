@@ -174,7 +174,6 @@ def limits_of(facts: Mapping[str, Any]) -> Limits:
         unified_memory=facts["unified_memory"],
         int64=facts["int64"],
         compute_units=facts["compute_units"],
-        image_size=(facts["max_image_width"], facts["max_image_height"]),
         subgroup_size=facts["subgroup_size"],
         matrix_units=matrix_units(facts["matrix_units"]),
         dot_product=facts["dot_product"],

@@ -92,7 +92,7 @@ def _reference(graph: Graph, inputs: Arrays) -> tuple[Arrays, str]:
     try:
         import torch
 
-        from .torch_graph import Unsupported, evaluate_wide
+        from workers.engines.torch.torch_graph import Unsupported, evaluate_wide
     except ImportError:
         return dict(evaluate(graph, inputs)), "NumPy reference of this repository, fp64"
     try:

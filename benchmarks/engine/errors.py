@@ -80,7 +80,7 @@ def rounding_of(case: Case) -> dict[str, float]:
     """Return what rounding alone loses of this network's first input, in single precision and stored in half; empty
     without PyTorch."""
     try:
-        from .torch_graph import Unsupported, evaluate_single, evaluate_stored_in_half
+        from workers.engines.torch.torch_graph import Unsupported, evaluate_single, evaluate_stored_in_half
     except ImportError:
         return {}
     try:

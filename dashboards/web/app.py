@@ -23,7 +23,7 @@ from .events import Events
 from .look import Watch
 from .own_figures import OwnFigures
 from .page import Make
-from .pages import audit, charts, devices, experiments, fleet, glossary, hosts, jobs, nights, queue
+from .pages import audit, charts, devices, experiments, fleet, glossary, hosts, jobs, nights, queue, ranking
 from .protection import Protection
 from .renderer import Renderer
 
@@ -35,6 +35,7 @@ PAGES: dict[str, Make] = {
     "/experiments/{id}": experiments.experiment,
     "/jobs/{id}": jobs.job,
     "/devices/{serial:path}": devices.device,
+    "/ranking": ranking.ranking,
     "/nights": nights.nights,
     "/nights/{id}": nights.night,
     "/hosts": hosts.hosts,

@@ -13,6 +13,7 @@ from orchestrator.ledger import ExperimentRow, Ledger
 from orchestrator.model.errors import ModelFileError
 
 if TYPE_CHECKING:
+    from orchestrator.analysis.ranking import Ranked
     from orchestrator.report.content import Content
 
 KEPT = 8
@@ -27,7 +28,8 @@ class Contents:
     def __init__(self, ledger: Callable[[], Ledger], state: Path) -> None:
         self._ledger, self.state = ledger, state
         self._kept: dict[tuple[State, bool], Content] = {}
-        self._lock = Lock()
+        self._ranked: dict[State, list[Ranked]] = {}
+        self._lock, self._ranking = Lock(), Lock()
 
     def of(self, row: ExperimentRow, *, layers: bool = False) -> Content:
         """One at a time: gathering takes a core. `layers`: as reports have them, which are long to read."""
@@ -39,6 +41,18 @@ class Contents:
                 found = gather(self._ledger(), row, self._labels(row), layers=layers)
                 self._kept = dict([*self._kept.items(), (key, found)][-KEPT:])
             return self._kept[key]
+
+    def ranked(self) -> list[Ranked]:
+        """Return what the newest experiments add to the ranking; only those that changed are read anew."""
+        from orchestrator.report.parts.ranking import NEWEST, ranked_in
+
+        with self._ranking:
+            ledger = self._ledger()
+            rows = {state_of(row): row for row in ledger.listed.experiments(0, NEWEST)[0]}
+            self._ranked = {
+                key: self._ranked[key] if key in self._ranked else ranked_in(ledger, row) for key, row in rows.items()
+            }
+            return [each for own in self._ranked.values() for each in own]
 
     def _labels(self, row: ExperimentRow) -> tuple[int, ...] | None:
         """Return them; where they cannot be read, the rest is told without them."""

@@ -15,6 +15,7 @@ from .look import Look
 from .own_figures import OwnFigures
 
 if TYPE_CHECKING:
+    from orchestrator.analysis.ranking import Ranked
     from orchestrator.report.content import Content
 
 
@@ -29,6 +30,8 @@ class Asked:
     """A function for the end of an experiment, as it was last thought."""
     content: Callable[[ExperimentRow], Content]
     """Contents of results."""
+    ranked: Callable[[], list[Ranked]]
+    """The rows that experiments add to the ranking."""
     session: Session | None
     figures: Prometheus | OwnFigures
     """Source of the charts."""

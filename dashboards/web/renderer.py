@@ -36,7 +36,8 @@ REMEMBERED = 32
 FOLDER = Path(__file__).parent
 HOUSE_STYLE = Path(report.__file__).with_name("report.css")
 ROOMS = (("fleet", "/", "Fleet"), ("queue", "/queue", "Queue"), ("experiments", "/experiments", "Experiments"),
-         ("nights", "/nights", "Nights"), ("hosts", "/hosts", "Hosts"), ("charts", "/charts", "Charts"),
+         ("ranking", "/ranking", "Ranking"), ("nights", "/nights", "Nights"),
+         ("hosts", "/hosts", "Hosts"), ("charts", "/charts", "Charts"),
          ("audit", "/audit", "Audit"), ("glossary", "/glossary", "Glossary"))  # fmt: skip
 
 
@@ -75,8 +76,8 @@ class Renderer:
     def main(self, address: str, query: Mapping[str, str], session: Session | None) -> tuple[Page, str]:
         """The page of an address, and its inside. Raises FarmError."""
         make, path = self._find(address)
-        ends, contents = self._endings.of, self._contents.of
-        asked = Asked(self._watch.look, self._ledger, ends, contents, session, self._figures, path, query)
+        ends, of = self._endings.of, self._contents
+        asked = Asked(self._watch.look, self._ledger, ends, of.of, of.ranked, session, self._figures, path, query)
         page = make(asked)
         return page, self._inside(page, session, address)
 

@@ -39,6 +39,7 @@ COMMANDS = {
     "experiments.records": "records",
     "ledger.ledger": "ledger",
     "results.best": "best",
+    "results.rank": "rank",
     "nights.compare": "compare",
     "nights.history": "history",
     "nights.nightly": "nightly",

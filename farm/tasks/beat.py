@@ -75,7 +75,7 @@ class Upkeep:
 
 
 def register(app: Celery, do: Callable[[Work], None]) -> None:
-    """Give the app a task for each work. They send no events: once a second, they would hide all others."""
+    """Give the app a task for each work. They send no events: so many would hide all others."""
     for work in WORKS:
         _register(app, work, do)
 

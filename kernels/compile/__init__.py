@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -9,17 +10,21 @@ from typing import Any
 
 from kernels.errors import OptionError
 from kernels.ir.check import check_graph
+from kernels.ir.decoder import DecoderStep
 from kernels.ir.graph import Graph
 from kernels.ir.placement import NOTHING, Placement
 from kernels.lower.cpu import ALGORITHMS, lower_cpu
+from kernels.lower.draft import Draft
 from kernels.memory.choose_layout import place_memory
 from kernels.memory.fit_to_budget import budget_of, lower_to_fit
+from kernels.memory.layout import Layout
 from kernels.options import COMPILE_AXES, CONTRACTED, CPU_PRECISIONS, GPU_PRECISIONS, LAYER_AXES, Limits, Options
 from kernels.options.axis import Axis
 from kernels.passes import prepare
 from kernels.passes.int8 import float_products
+from kernels.passes.rewrite import prune
 from kernels.passes.types import in_parts, in_types, narrow
-from kernels.plan.model import Bundle
+from kernels.plan.model import Bundle, Generation, Pass
 from kernels.plan.validate import validate
 
 from .assemble import assemble
@@ -35,6 +40,47 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     other), OptionError (an option does not fit: names those that do), UnsupportedNode, PlanError (a limit of the
     device is exceeded), ToolError (no SPIR-V compiler).
     """
+    graph = _typed(graph, options, limits)
+    if options.on_cpu != NOTHING:
+        return _compile_mixed(graph, options, limits, spirv_cache)
+    limits = _within(options, limits)
+    draft, layout = _lowered(graph, options, limits)
+    bundle = assemble(draft, layout, options, limits, spirv_cache=spirv_cache)
+    validate(bundle.plan, limits, draft.waves)
+    return bundle
+
+
+def compile_generation(
+    steps: Sequence[DecoderStep], options: Options, limits: Limits, *, spirv_cache: Path | None = None
+) -> Bundle:
+    """Compile the steps of one decoder, the last of one token, as passes of one plan: they share weights and state.
+
+    Raises as `compile_graph` does.
+    """
+    if options.on_cpu != NOTHING or options.keep_all:
+        raise OptionError("a language model is compiled for one backend, without its inner tensors: leave out on_cpu")
+    limits = _within(options, limits)
+    whole, passes = Draft(steps[0].graph.name), list[Pass]()
+    for step in steps:
+        graph = prune(replace(step.graph, outputs=(step.logits, *step.graph.state.values())))
+        draft, _ = _lowered(_typed(graph, options, limits), options, replace(limits, memory_budget_bytes=0))
+        begin, names = len(whole.steps), whole.take_in(draft)
+        ports = {port.name: names[port.buffer] for port in (*draft.inputs, *draft.outputs)}
+        passes.append(
+            Pass(
+                begin=begin, end=len(whole.steps), tokens=step.count, ids=ports[step.tokens],
+                position=ports[step.position], logits=ports[step.logits],
+                rows=step.rows, vocabulary=graph.shapes[step.logits][-1],
+            )
+        )  # fmt: skip
+    whole.generation = Generation(capacity=steps[0].capacity, passes=tuple(passes))
+    bundle = assemble(whole, place_memory(whole, options, limits), options, limits, spirv_cache=spirv_cache)
+    validate(bundle.plan, limits, whole.waves)
+    return bundle
+
+
+def _typed(graph: Graph, options: Options, limits: Limits) -> Graph:
+    """The graph, after its check, in the types that the backend has."""
     _check_options(options, limits)
     _check_layers(graph, options)
     check_graph(graph)
@@ -42,29 +88,28 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     if options.backend == "cpu":
         in_8_bits = options.precision == "int8" or limits.int8_layers
         graph = float_products(graph, options) if in_8_bits and not options.keep_all else graph
-        graph = in_types(in_parts(graph, ("conv", "dense")))
-    else:
-        if options.on_cpu == NOTHING or not limits.int64:
-            graph = narrow(graph, wide=limits.int64)
-        graph = in_types(in_parts(graph, ("conv", "dense", "matmul")), on_gpu=True)
-    if options.on_cpu != NOTHING:
-        return _compile_mixed(graph, options, limits, spirv_cache)
-    if options.layout == "image":
-        # a kernel may not read and write one image, and images are neither parted nor swapped
-        options = replace(options, in_place=False, concat="join", swap="never")
-    limits = replace(limits, memory_budget_bytes=budget_of(options, limits), max_buffer_bytes=_largest(options, limits))
+        return in_types(in_parts(graph, ("conv", "dense")))
+    if options.on_cpu == NOTHING or not limits.int64:
+        graph = narrow(graph, wide=limits.int64)
+    return in_types(in_parts(graph, ("conv", "dense", "matmul")), on_gpu=True)
+
+
+def _within(options: Options, limits: Limits) -> Limits:
+    """The limits that are asked for."""
+    return replace(limits, memory_budget_bytes=budget_of(options, limits), max_buffer_bytes=_largest(options, limits))
+
+
+def _lowered(graph: Graph, options: Options, limits: Limits) -> tuple[Draft, Layout]:
     if options.backend == "cpu":
         draft = lower_cpu(prepare(graph, options, int8_layers=limits.int8_layers), options)
-        layout = place_memory(draft, options, limits)
-    else:
-        draft, layout = lower_to_fit(graph, options, limits)
-    bundle = assemble(draft, layout, options, limits, spirv_cache=spirv_cache)
-    validate(bundle.plan, limits, draft.waves)
-    return bundle
+        return draft, place_memory(draft, options, limits)
+    return lower_to_fit(graph, options, limits)
 
 
 def _compile_mixed(graph: Graph, options: Options, limits: Limits, spirv_cache: Path | None) -> Bundle:
     """Each segment by itself, on its own backend; then one plan."""
+    if graph.state:
+        raise OptionError(f"{graph.name}: it has a state, which lies on one side: leave out on_cpu")
     placement, asked = Placement.of(options.on_cpu), options
     if placement.apart:
         graph, asked = with_windows(graph), replace(options, algorithm="auto")
@@ -110,8 +155,6 @@ def _check_options(options: Options, limits: Limits) -> None:
         raise OptionError(f"{options.backend} has no {options.precision}; it has: {', '.join(computed)}")
     for name, axis in COMPILE_AXES.items():
         _check_axis(axis, getattr(options, name), options)
-    if options.layout == "image":
-        _check_images(options, limits)
 
 
 def _check_layers(graph: Graph, options: Options) -> None:
@@ -143,15 +186,6 @@ def _check_axis(axis: Axis, value: Any, options: Options) -> None:
         raise OptionError(reason)
     if axis.bounds and not axis.bounds[0] <= value <= axis.bounds[1]:
         raise OptionError(f"{axis.name} is {axis.bounds[0]} to {axis.bounds[1]}, not {value}")
-
-
-def _check_images(options: Options, limits: Limits) -> None:
-    if options.precision == "fp16_arithmetic":
-        raise OptionError("layout: kernels that compute in halves read no images; use precision fp16, or layout buffer")
-    if 0 in limits.image_size:
-        raise OptionError(f"layout: the device has no images for {options.backend}; it has: buffer")
-    if options.backend == "opencl" and limits.opencl_c in ("1.0", "1.1"):
-        raise OptionError("layout: kernels read images without a sampler, which needs OpenCL C 1.2; use: buffer")
 
 
 def _keep_all(graph: Graph) -> Graph:

@@ -38,6 +38,7 @@ def assemble(
         inputs=tuple(draft.inputs),
         outputs=tuple(draft.outputs),
         stages=tuple(draft.stages),
+        generation=draft.generation,
     )
     return Bundle(plan, files)
 
@@ -62,7 +63,6 @@ def _place_buffers(draft: Draft, places: Mapping[str, Place]) -> tuple[list[Buff
                 bytes=buffer.size,
                 role=buffer.role,
                 tensor=buffer.tensor,
-                image=buffer.image,
                 blob_offset=start,
             )
         )
@@ -79,8 +79,6 @@ def _requires(pools: list[Pool], programs: list[Program], options: Options) -> R
         work_group=max((p.work_group[0] * p.work_group[1] * p.work_group[2] for p in programs), default=1),
         local_bytes=max((program.local_bytes for program in programs), default=0),
         fp16=options.half,
-        image_width=max((pool.image.width for pool in pools if pool.image), default=0),
-        image_height=max((pool.image.height for pool in pools if pool.image), default=0),
     )
 
 
@@ -100,5 +98,4 @@ def _recorded(draft: Draft, options: Options) -> dict[str, int | str | bool]:
         **chosen,
         **refused,
         **divided,
-        **{f"buffer:{tensor}": why for tensor, why in draft.in_buffers.items()},
     }

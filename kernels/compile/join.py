@@ -9,20 +9,15 @@ from kernels.compile.assemble import BLOB
 from kernels.ir.graph import Graph
 from kernels.plan.model import (
     ITEM_BYTES,
-    Argument,
     Buffer,
-    BufferArgument,
     Bundle,
-    Copy,
-    Dispatch,
     Plan,
     Port,
     Requires,
     Step,
-    SwapIn,
-    SwapOut,
     Transfer,
 )
+from kernels.plan.steps import renamed
 
 
 def join(graph: Graph, bundles: Sequence[Bundle]) -> Bundle:
@@ -85,19 +80,7 @@ class _Part:
             yield each.model_copy(update=new)
 
     def step(self, step: Step) -> Step:
-        if isinstance(step, Dispatch):
-            arguments = tuple(map(self._argument, step.arguments))
-            return step.model_copy(update={"program": self.name(step.program), "arguments": arguments})
-        if isinstance(step, SwapIn | SwapOut):
-            host = self.name(step.host) if step.host else None
-            return step.model_copy(update={"buffer": self.name(step.buffer), "host": host})
-        assert isinstance(step, Copy)
-        return step.model_copy(update={"source": self.name(step.source), "target": self.name(step.target)})
-
-    def _argument(self, argument: Argument) -> Argument:
-        if not isinstance(argument, BufferArgument):
-            return argument
-        return argument.model_copy(update={"buffer": self.name(argument.buffer)})
+        return renamed(step, self.name, self.name)
 
 
 class _Ports:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernels.errors import InputError, OptionError
+from kernels.errors import InputError, ModelError, OptionError
+from kernels.ir.decoder import DecoderStep
 from kernels.ir.graph import Graph
 from kernels.ir.types import as_type, is_whole, to_numpy
 from kernels.reference import check_inputs
@@ -34,7 +35,7 @@ def load_workload(
     sizes: Mapping[str, Size] = MappingProxyType({}),
     given: Given = NOTHING_GIVEN,
 ) -> Graph:
-    """Build a named network or read an ONNX file; exactly one of the two is given.
+    """Build a named network or read a file, ONNX or GGUF; exactly one of the two is given.
 
     `sizes`: of a network that has some, or those that a file leaves open; `given`: arrays that have the file's. Without
     a seed a network's shapes, with weights that are zero. Raises OptionError for an unknown name or both or neither,
@@ -43,9 +44,7 @@ def load_workload(
     if batch is not None and batch < 1:
         raise OptionError(f"batch {batch}: give 1 or more")
     if onnx is not None and network is None:
-        from .onnx import load_onnx  # needs onnx, which named networks do without
-
-        return load_onnx(onnx, batch=batch, sizes=sizes, given=given)
+        return load_file(onnx, batch=batch, sizes=sizes, given=given)
     if network is None or onnx is not None:
         raise OptionError("give exactly one of a built-in network's name and an ONNX file")
     if network not in BUILT_IN:
@@ -56,13 +55,28 @@ def load_workload(
     return build(seed, batch or 1, **_checked(network, sizes))
 
 
+def load_file(
+    path: Path,
+    *,
+    batch: int | None = None,
+    sizes: Mapping[str, Size] = MappingProxyType({}),
+    given: Given = NOTHING_GIVEN,
+) -> Graph:
+    """Read an ONNX or a GGUF file, whichever it is. Raises as `load_workload`."""
+    from .gguf import is_gguf, load_gguf  # needs onnx, which named networks do without
+    from .onnx import load_onnx
+
+    return (load_gguf if is_gguf(path) else load_onnx)(path, batch=batch, sizes=sizes, given=given)
+
+
 def input_names(network: str | None, onnx: Path | None) -> Sequence[str]:
     """Names of the inputs of a network or a file, whatever sizes the file leaves open. Raises as `load_workload`."""
     if onnx is None or network is not None:
         return load_workload(network=network, onnx=onnx, seed=None).inputs
+    from .gguf import decoder_file, is_gguf
     from .onnx.reading.model_file import read_model
 
-    graph = read_model(onnx).proto.graph
+    graph = (decoder_file if is_gguf(onnx) else read_model)(onnx).proto.graph
     stored = {tensor.name for tensor in graph.initializer}
     return [port.name for port in graph.input if port.name not in stored]
 
@@ -150,3 +164,21 @@ def _typed(array: npt.NDArray[Any], graph: Graph, name: str, what: str) -> npt.N
     if (large := each[np.isinf(single.reshape(-1)) & np.isfinite(each)]).size:
         raise InputError(f"{what} holds {large[0]:g}, more than fp32 holds: give smaller numbers")
     return single
+
+
+def load_decoder(path: Path, capacity: int, pieces: Sequence[int]) -> list[DecoderStep]:
+    """Read a language model's decoder: a file, or a folder with one ONNX file. Returns a step for each number of tokens
+    that a run takes, whose state holds `capacity` tokens.
+
+    Raises ModelError for a file that cannot be used, or takes and gives no keys and values.
+    """
+    from .onnx import import_decoder, read_model
+
+    if path.is_dir():
+        found = sorted(path.glob("*.onnx"))
+        if len(found) != 1:
+            names = ", ".join(each.name for each in found) or "none"
+            raise ModelError(f"{path}: a folder with {names}; give the decoder's own file")
+        path = found[0]
+    file = read_model(path)
+    return [import_decoder(file, capacity, count) for count in pieces]

@@ -21,6 +21,7 @@ from kernels.reference import evaluate
 from .examples import Examples
 from .one_file import with_data
 from .onnx.reading.graphs import every_node, names_read
+from .onnx.reading.inputs import type_name
 from .onnx.reading.model_file import ModelFile, opset, tensor_array
 from .spelling import spelled
 
@@ -84,7 +85,7 @@ class Quantizer:
         weights = [node.input[1] for node in self._model.graph.node if node.op_type in LAYERS and len(node.input) > 1]
         stored = {self._stored[name].data_type for name in weights if name in self._stored}
         if types := stored - {onnx.TensorProto.FLOAT}:
-            names = ", ".join(map(onnx.TensorProto.DataType.Name, sorted(types)))
+            names = ", ".join(map(type_name, sorted(types)))
             return f"weights are stored as {names}; export the model in fp32"
         if weights:
             return "weights are computed by nodes, as in a model that is quantized already; bring it as it was before"

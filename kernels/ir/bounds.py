@@ -110,6 +110,8 @@ class Reading:
         if node.op in _SAME_ELEMENTS:
             inputs = node.inputs[:1] if node.op == "gather" else node.inputs
             return _hull(*(self.bounds(each, depth + 1) for each in inputs))
+        if node.op == "put_rows":
+            return _hull(*(self.bounds(each, depth + 1) for each in node.inputs[:2]))
         if node.op == "take":
             table, value = self.stored.get(node.inputs[1]), float(node.attributes["value"])
             own = self.bounds(node.inputs[0], depth + 1)

@@ -21,6 +21,12 @@ def check_graph(graph: Graph) -> None:
             raise ModelError(f"node {node.name!r} ({node.op}) reads {missing[0]!r}, which nothing writes before it")
         _check_shape(graph, node)
         known |= set(node.outputs)
+    for name, new in graph.state.items():
+        told = f"the state {name!r} becomes {new!r} in a run"
+        if name not in graph.inputs or new not in graph.outputs or new in (*graph.inputs, *graph.constants):
+            raise ModelError(f"{told}; it is an input, which a node's output follows")
+        if (graph.shapes[name], graph.types[name]) != (graph.shapes[new], graph.types[new]):
+            raise ModelError(f"{told}, of another shape or type: {graph.shapes[name]} and {graph.shapes[new]}")
 
 
 def _check_shape(graph: Graph, node: Node) -> None:

@@ -7,6 +7,7 @@ from kernels.errors import OptionError
 FUSIONS: dict[str, str] = {
     "activation": "relu, clip, (hard) sigmoid, leaky relu, hard swish, SiLU, GELU, tanh are done by the layer before",
     "bias": "a constant that is added to each channel becomes the bias of the layer before it",
+    "branches": "convolutions and normalisations of one tensor whose results are added up become one convolution",
     "concat": "the parts of a concat are written straight into their place in its result",
     "depthwise": "a 1x1 convolution computes the depthwise one, or the gate or choice of channels, before it, where a "
     "GPU with memory of its own takes less time so",

@@ -31,10 +31,12 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | map | up to four, which broadcast to each other | expression (see `expressions.py`): of each element |
 | take | x, table (constant) | see `taking.py`: each element of the result is one of x, or `value` |
 | gather | x, indices (any shape) | axis (>= 0): by whole numbers; negative ones count from the end |
+| put_rows | x, rows, position (1,) -> x with the rows from position on | axis; what would end beyond x ends with it |
 | reduce | x -> the axes from start on have extent 1 | start, stop (axes), kind (see `shapes.py`); squared: of x * x |
 | sort | x (rows, n) -> (rows, k): the best elements of each row | k, largest, gives: see `sorting.py` |
 | suppress | boxes, order, valid -> (rows, rounds): boxes of which none overlaps | rounds, overlap: see `sorting.py` |
 | roi_align | x, boxes, pictures, valid -> (rows, C, h, w) | size (h,w), points, scale, half, kind: see `regions.py` |
+| append, attend | attention over a cache of keys and values: see `cache.py` | |
 
 A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not repeated); absent: zeros.
 
@@ -87,9 +89,18 @@ class Graph:
     """The largest that its sums of products of 8 bits, which are added in floating point, may become."""
     types: dict[str, ElementType] = field(default_factory=dict)
     """The element type of every tensor; those that are not given are derived from the nodes."""
+    state: dict[str, str] = field(default_factory=dict)
+    """Input -> the output that is its content in the next run. A plan keeps such a pair on the device: it starts as
+    zeros, and neither is a port."""
 
     def __post_init__(self) -> None:
         self.types = derived(self.nodes, self.types, self.inputs, self.constants)
+
+    @property
+    def ports_out(self) -> tuple[str, ...]:
+        """The outputs that are for the host."""
+        kept = self.state.values()
+        return tuple(name for name in self.outputs if name not in kept)
 
     def producer(self, tensor: str) -> Node | None:
         """The node that writes a tensor; None for inputs and constants."""

@@ -10,17 +10,18 @@ from collections.abc import Mapping
 from typing import Literal
 
 from . import compositions as c
+from .cache import CACHED
 from .expressions import BITS, Expression
 from .graph import Node
 from .types import ElementType, is_whole
 
 Held = Literal["f32", "i32", "i64"]
 """Types of the numbers that backends hold in memory and compute in."""
-APART = ("take", "gather", "suppress", "roi_align")
+APART = ("take", "gather", "put_rows", "suppress", "roi_align", *CACHED)
 """Operations whose further operands are places, or how many are valid."""
 _IN_WHOLE = frozenset({
     "take", "gather", "concat", "reshape", "transpose", "slice", "relu", "clip", "add", "mul", "dense", "matmul",
-    "conv", "im2col", "reduce", "sort", "pad",
+    "conv", "im2col", "reduce", "sort", "pad", "put_rows",
 })  # fmt: skip
 """Operations that compute whole numbers as such."""
 _WIDE = ("u32", "i64", "u64")

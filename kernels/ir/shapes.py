@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import inf, isfinite, isnan, prod
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from kernels.errors import ModelError
 
 from .activations import ACTIVATIONS
+from .cache import cached_shape
 from .expressions import check_expression
 from .graph import Node
 from .operands import Shape as Shape
@@ -62,6 +64,7 @@ LARGEST = 2**31 - 1
 
 _ANY, _IMAGE = {"x": "..."}, {"x": "N C H W"}
 _PAIR = {"a": "...", "b": "..."}
+_CACHE = {"ends": "B", "cosines?": "...", "sines?": "...", "scale?": "D"}
 OPERANDS: dict[str, dict[str, str]] = {
     "conv": {**_IMAGE, "weight": "K c kh kw", "bias?": "K", "residual?": "N K oh ow"},
     "dense": {"x": "N C", "weight": "C M", "bias?": "M"},
@@ -76,9 +79,12 @@ OPERANDS: dict[str, dict[str, str]] = {
     "map": {"a?": "...", "b?": "...", "c?": "...", "d?": "..."},
     "take": {"x": "...", "table": "k"},
     "gather": {"x": "...", "indices": "..."},
+    "put_rows": {"x": "...", "rows": "...", "position": "one"},
     "reduce": _ANY,
     "sort": {"x": "rows n"},
     "suppress": {"boxes": "batch n five", "order": "rows m", "valid": "rows one"},
+    "append": {"past": "B H C D", "new": "...", **_CACHE},
+    "attend": {"q": "...", "keys": "B H C D", "values": "B H C E", **_CACHE},
     "roi_align": {**_IMAGE, "boxes": "rows four", "pictures": "rows", "valid": "one"},
 }
 """Operands of each canonical operation in their order, `?` where they may be absent, with the pattern of their shape
@@ -298,6 +304,13 @@ def _gather(shapes: list[Shape], a: Attributes) -> Shape:
     return (*x[:axis], *shapes[1], *x[axis + 1 :])
 
 
+def _put_rows(shapes: list[Shape], a: Attributes) -> Shape:
+    x, rows, axis = _axis_inside(shapes, a), shapes[1], a["axis"]
+    if len(rows) != len(x) or rows[axis] > x[axis] or any(rows[k] != x[k] for k in range(len(x)) if k != axis):
+        raise ModelError(f"rows of shape {rows} are no part of {x} along axis {axis}")
+    return x
+
+
 def _reduce(shapes: list[Shape], a: Attributes) -> Shape:
     start, stop, shape = a["start"], a["stop"], shapes[0]
     if a["kind"] not in REDUCTIONS or not 0 <= start < stop <= len(shape):
@@ -354,8 +367,11 @@ _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "map": _map,
     "take": _take,
     "gather": _gather,
+    "put_rows": _put_rows,
     "reduce": _reduce,
     "sort": _sort,
     "suppress": _suppress,
     "roi_align": _roi_align,
+    "append": partial(cached_shape, "append"),
+    "attend": partial(cached_shape, "attend"),
 }

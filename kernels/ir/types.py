@@ -90,7 +90,7 @@ def output_type(node: Node, types: Mapping[str, ElementType]) -> ElementType:
         return "i64"
     if node.op == "suppress" or (node.op == "sort" and node.attributes["gives"] == "places"):
         return "i64"
-    if node.op == "take" or node.op == "gather":
+    if node.op in ("take", "gather", "put_rows"):
         return given[0]
     if node.op == "sort" or node.op in _KEPT or (node.op == "reduce" and node.attributes["kind"] in _REDUCED):
         return widest(given)

@@ -10,7 +10,7 @@ from kernels.plan.model import (
     Argument,
     BufferArgument,
     FloatArgument,
-    Image,
+    Generation,
     IntArgument,
     Parameter,
     Port,
@@ -19,6 +19,7 @@ from kernels.plan.model import (
     Step,
     Tensor,
 )
+from kernels.plan.steps import renamed
 from kernels.source.kernel import Kernel
 
 Role = Literal["input", "output", "weight", "offloaded", "activation", "scratch", "variable", "data"]
@@ -35,7 +36,6 @@ class DraftBuffer:
     tensor: Tensor
     content: bytes | None = None
     """The content of weights and variables at the start."""
-    image: Image | None = None
     side: Side = ""
     shared: bool = False
     """The host writes or reads it between steps: it lies where both see it, as ports do."""
@@ -67,6 +67,8 @@ class Draft:
     outputs: list[Port] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)
     """Stages of a plan that trains."""
+    generation: Generation | None = None
+    """Passes of a plan that generates."""
     chosen: dict[str, str] = field(default_factory=dict)
     """Layer -> algorithm, for people."""
     refused: dict[str, str] = field(default_factory=dict)
@@ -75,8 +77,6 @@ class Draft:
     """The way in which memory was saved, for people."""
     in_parts: dict[str, str] = field(default_factory=dict)
     """Layer -> into how many parts it was divided and why, for people."""
-    in_buffers: dict[str, str] = field(default_factory=dict)
-    """Tensor -> why it lies in a buffer although images were asked for."""
     _ids: dict[str, int] = field(default_factory=dict)
     _weights: dict[tuple[Tensor, bytes, Side], str] = field(default_factory=dict)
 
@@ -108,12 +108,6 @@ class Draft:
         self.buffers[name] = DraftBuffer(name, max(16, (size + 15) // 16 * 16), role, tensor, content, side=side)
         return name
 
-    def add_image(self, wanted: str, image: Image, tensor: Tensor) -> str:
-        """Add an activation that lies in an image, under a free id made from `wanted`."""
-        name = self.add_buffer(wanted, image.bytes, "activation", tensor)
-        self.buffers[name] = replace(self.buffers[name], size=image.bytes, image=image)
-        return name
-
     def share(self, name: str) -> None:
         """The host writes or reads a buffer between steps."""
         self.buffers[name] = replace(self.buffers[name], shared=True)
@@ -124,6 +118,31 @@ class Draft:
         if key not in self._weights:
             self._weights[key] = self.add_buffer(wanted, len(content), "weight", tensor, content, side)
         return self._weights[key]
+
+    def take_in(self, other: Draft) -> dict[str, str]:
+        """Append the steps of another draft; weights of the same content and variables of the same name are kept once.
+        Returns the new names of its buffers."""
+        names = {name: self._taken_in(buffer) for name, buffer in other.buffers.items()}
+        programs = dict[str, str]()
+        for program in other.programs.values():
+            id = program.id
+            while self.programs.setdefault(id, replace(program, id=id)) != replace(program, id=id):
+                id += "~"
+            programs[program.id] = id
+        behind = max(self.waves, default=-1) + 1
+        self.waves += [behind + wave for wave in other.waves or range(len(other.steps) if self.waves else 0)]
+        self.steps += [renamed(step, names.__getitem__, programs.__getitem__) for step in other.steps]
+        self.chosen, self.refused = {**other.chosen, **self.chosen}, {**other.refused, **self.refused}
+        return names
+
+    def _taken_in(self, buffer: DraftBuffer) -> str:
+        if buffer.role == "weight" and buffer.content is not None:
+            return self.add_weight(buffer.id, buffer.content, buffer.tensor, buffer.side)
+        if buffer.role == "variable" and buffer.id in self.buffers:
+            return buffer.id
+        name = self.add_buffer(buffer.id, buffer.size, buffer.role, buffer.tensor, buffer.content, buffer.side)
+        self.buffers[name] = replace(buffer, id=name)
+        return name
 
 
 def arguments(

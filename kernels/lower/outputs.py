@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
+from types import MappingProxyType
 
 from kernels.errors import checkpoint
 from kernels.ir.graph import Graph
 from kernels.ir.shapes import Shape
-from kernels.plan.model import ITEM_BYTES, BufferArgument, Copy, Dispatch, Dtype, Port, Tensor
+from kernels.plan.model import ITEM_BYTES, Copy, Dtype, Port, Tensor
+from kernels.plan.steps import Parameters, written
 
 from .draft import Draft
 
@@ -22,39 +24,30 @@ def output_buffer(draft: Draft, name: str, shape: Shape, dtype: Dtype) -> tuple[
     return target, size
 
 
-def ended(draft: Draft, graph: Graph, add_output: Callable[[str], None]) -> Draft:
+def ended(
+    draft: Draft, graph: Graph, add_output: Callable[[str], None], operations: Parameters = MappingProxyType({})
+) -> Draft:
     """Return the draft with the outputs that no node computes, in the graph's order. Each becomes the activation that a
-    step only copies into it, where nothing overwrites that later."""
-    for name in graph.outputs:
+    step only copies into it, where nothing overwrites that later. `operations`: what those without a kernel take."""
+    for name in graph.ports_out:
         if name in graph.inputs or name in graph.constants:
             add_output(name)
     draft.outputs.sort(key=lambda port: graph.outputs.index(port.name))
     for copy in [step for step in draft.steps if isinstance(step, Copy)]:
         checkpoint()
-        if _is_needless(draft, copy):
+        if _is_needless(draft, copy, {**draft.parameters, **operations}):
             _replace(draft, copy)
     return draft
 
 
-def _is_needless(draft: Draft, copy: Copy) -> bool:
+def _is_needless(draft: Draft, copy: Copy, parameters: Parameters) -> bool:
     source, target = draft.buffers[copy.source], draft.buffers[copy.target]
-    if target.role != "output" or source.role != "activation" or source.image is not None:
+    if target.role != "output" or source.role != "activation":
         return False
     if source.size != target.size or source.tensor.dtype != target.tensor.dtype or copy.source_offset:
         return False
     later = draft.steps[draft.steps.index(copy) + 1 :]
-    return not any(copy.source in _written(draft, step) for step in later)
-
-
-def _written(draft: Draft, step: object) -> Iterator[str]:
-    if isinstance(step, Copy):
-        yield step.target
-    elif isinstance(step, Dispatch):
-        kernel = draft.programs[step.program].kernel
-        writes = [parameter.access != "read" for parameter in kernel.parameters] if kernel else []
-        for index, argument in enumerate(step.arguments):
-            if isinstance(argument, BufferArgument) and (not writes or writes[index]):
-                yield argument.buffer
+    return not any(copy.source in written(step, parameters) for step in later)
 
 
 def _replace(draft: Draft, copy: Copy) -> None:

@@ -15,7 +15,7 @@ from kernels.options import Limits, Options
 def may_merge(fusion: str, options: Options, limits: Limits) -> bool:
     """Return whether a step may compute the layer before it: only GPUs with memory of their own are quicker so."""
     large = not limits.unified_memory and not limits.cpu_device
-    plain = options.layout == "buffer" and options.precision not in ("int8", "fp16_arithmetic")
+    plain = options.precision not in ("int8", "fp16_arithmetic")
     return large and plain and fusion in options.fusions
 
 

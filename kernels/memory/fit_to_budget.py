@@ -194,7 +194,7 @@ def _swapped(draft: Draft, layout: Layout, options: Options, limits: Limits) -> 
     """Swap with as few bytes moved as the budget allows. Raises LimitExceeded where a single step needs more."""
     least = limits.memory_budget_bytes // _WEIGHTS
     weights = [name for name, b in draft.buffers.items() if b.role == "weight" and b.size >= least]
-    fixed = total_bytes([pool for pool in layout.pools if not pool.id.startswith(("arena", "image"))])
+    fixed = total_bytes([pool for pool in layout.pools if not pool.id.startswith("arena")])
     fixed -= sum(draft.buffers[name].size for name in weights)
     room = limits.memory_budget_bytes - fixed
     if room <= 0:

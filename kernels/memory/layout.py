@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from kernels.errors import checkpoint
 from kernels.lower.draft import Draft, DraftBuffer
-from kernels.plan.model import Image, Pool
+from kernels.plan.model import Pool
 from kernels.plan.steps import Span, lifetimes
 
 POOLS = {
@@ -67,8 +67,7 @@ def plan_memory(
     places: dict[str, Place] = {}
     sides = sorted({buffer.side for buffer in draft.buffers.values()})
     for side, kind in product(sides, ("weights", "variables", "data", "ports", "arena")):
-        listed = [b for name, b in draft.buffers.items() if name in lives and (b.side, _kind(b)) == (side, kind)]
-        buffers = [buffer for buffer in listed if buffer.image is None]
+        buffers = [b for name, b in draft.buffers.items() if name in lives and (b.side, _kind(b)) == (side, kind)]
         aligned, most = (max(alignment, HOST_ALIGNMENT), 0) if side else (alignment, largest)
         layouts = _objects(buffers, lives) if objects else _layouts(buffers, lives, aligned, most)
         for index, layout in enumerate(layouts):
@@ -77,33 +76,11 @@ def plan_memory(
             memory: Literal["host_visible", "device"] = "host_visible" if kind in shared and not side else "device"
             pools.append(Pool(id=name, bytes=size, memory=memory, api=side))
             places.update({buffer: Place(name, offset) for buffer, offset in layout.items()})
-    images = _images(draft, lives)
-    return Layout([*pools, *images.pools], {**places, **images.places})
+    return Layout(pools, places)
 
 
 def _kind(buffer: DraftBuffer) -> str:
     return "ports" if buffer.shared else POOLS[buffer.role]
-
-
-def _images(draft: Draft, lives: Mapping[str, Span]) -> Layout:
-    """Images do not share bytes at offsets: those of one width share an object, as high as the highest of them."""
-    classes: dict[tuple[int, str], list[DraftBuffer]] = {}
-    for name, buffer in draft.buffers.items():
-        if buffer.image is not None and name in lives:
-            classes.setdefault((buffer.image.width, buffer.image.format), []).append(buffer)
-    pools: list[Pool] = []
-    places: dict[str, Place] = {}
-    for members in (shared for buffers in classes.values() for shared in _objects(buffers, lives)):
-        image = max((_image(draft, name) for name in members), key=lambda one: one.height)
-        pools.append(Pool(id=f"image{len(pools)}", bytes=image.bytes, image=image))
-        places.update(dict.fromkeys(members, Place(pools[-1].id, 0)))
-    return Layout(pools, places)
-
-
-def _image(draft: Draft, name: str) -> Image:
-    image = draft.buffers[name].image
-    assert image is not None
-    return image
 
 
 def _layouts(

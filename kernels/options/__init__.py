@@ -26,7 +26,6 @@ SwapMode = Literal["auto", "never"]
 OrderMode = Literal["auto", "memory", "waves"]
 TransferMode = Literal["auto", "copy", "map", "map_all"]
 WorkspaceSplit = Literal["rows", "channels"]
-Layout = Literal["buffer", "image"]
 DotProduct = Literal["", "khr", "ptx"]
 
 
@@ -147,11 +146,6 @@ class Options:
         unused=gpu_alone,
         at_run=True,
     )
-    layout: Layout = axis(
-        "buffer",
-        "storage of activations: `buffer`, or `image`: 2-D images with four channels per texel, if the device has them",
-        backends=GPU,
-    )
     fuse: str = axis(
         "all",
         f"fusions: `all`, `none`, or names joined by `+`: {', '.join(FUSIONS)}",
@@ -196,13 +190,11 @@ class Options:
         "concatenated channels: `join` writes them into one tensor, `split` sums over the parts (study M); "
         "`auto`: `split` only if the memory budget needs it",
         backends=GPU,
-        unused=lambda layout: "images are never divided" if layout == "image" else "",
     )
     in_place: bool = axis(
         True,
         "whether results overwrite operands, and the nodes run in the order that needs least memory",
         backends=GPU,
-        unused=lambda layout: "a kernel may not read and write one image" if layout == "image" else "",
     )
     order: OrderMode = axis(
         "auto",
@@ -214,7 +206,6 @@ class Options:
         "auto",
         "whether tensors wait in host memory: `auto`: only if the memory budget needs it; or `never`",
         backends=GPU,
-        unused=lambda layout: "images are never swapped" if layout == "image" else "",
     )
     pools: PoolMode = axis(
         "auto",
@@ -292,8 +283,6 @@ class Limits:
     """The host's memory is the device's own, as on phones: inputs and outputs can lie where both see them."""
     compute_units: int = 0
     """Zero: unknown."""
-    image_size: tuple[int, int] = (16384, 16384)
-    """Largest width and height of a 2-D image, in texels; zeros: the device has no images."""
     subgroup_size: int = 0
     """Work-items that compute together; zero: unknown, as OpenCL leaves it except on NVIDIA's devices."""
     dot_product: DotProduct = ""

@@ -11,11 +11,12 @@ from kernels.ir.graph import Graph
 from kernels.lower.cpu.algorithms import rounds_input
 from kernels.options import Options
 
-from .channels import keep_shuffled, nest_concats, norms_of_images, patches_of_rows, sink_transposes
+from .channels import join_branches, keep_shuffled, nest_concats, norms_of_images, patches_of_rows, sink_transposes
 from .channels.split_channels import split_channels
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
 from .functions.end_layers import end_layers
+from .functions.end_pools import end_pools
 from .functions.fuse_activations import fuse_activations
 from .functions.known_functions import known_functions
 from .functions.product_factors import product_factors
@@ -36,11 +37,13 @@ from .rewrite import once
 from .rows import (
     ATTENTION_LOCAL_BYTES,
     MOST_DEEP,
+    cached_rows,
     compose_moves,
     early_slices,
     free_rows,
     fuse_attention,
     fuse_dense_endings,
+    fuse_dense_joins,
     fuse_norm_endings,
     fuse_row_norms,
     rows_in_place,
@@ -56,6 +59,10 @@ products."""
 _NARROW = 32
 _STATISTICS = ("reduce", "global_average_pool", "map", "add", "mul")
 """Operations of which exporters write the same again, for a mean and for the variance about it."""
+
+
+def _folded(graph: Graph, fuse: AbstractSet[str]) -> Graph:
+    return eliminate_identities(fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse))
 
 
 def _extended(fuse: AbstractSet[str]) -> int:
@@ -82,7 +89,9 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, fuse: eliminate_identities(known_functions(graph)) if "elementwise" in fuse else graph,
     lambda graph, fuse: patches(graph) if PATCHES in fuse else graph,
     # before activations, which would stand in the way
-    lambda graph, fuse: eliminate_identities(fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse)),
+    lambda graph, fuse: _folded(graph, fuse),
+    # what they scale together is folded then
+    lambda graph, fuse: _folded(join_branches(graph), fuse) if "branches" in fuse else graph,
     lambda graph, fuse: fuse_activations(sink(graph)) if "activation" in fuse else graph,
     # takes the add's activation with it
     lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
@@ -90,10 +99,11 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     # sees dense layers with their biases
     lambda graph, fuse: eliminate_identities(fold_transposes(early_slices(graph))) if "rows" in fuse else graph,
     lambda graph, fuse: fuse_norm_endings(graph) if ENDINGS in fuse else graph,
+    lambda graph, fuse: cached_rows(graph) if "rows" in fuse else graph,  # sees products that have nothing behind them
     # of what is left
     lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,
 )
-"""Passes in the order in which `optimise` applies them; the last eleven are fusions (`kernels/ir/fusion.py`)."""
+"""Passes in the order in which `optimise` applies them; the last twelve are fusions (`kernels/ir/fusion.py`)."""
 
 
 def prepare(
@@ -115,7 +125,7 @@ def prepare(
     if options.precision == "int8":
         return _prepare_int8(graph, options)
     few = 0 < local_bytes < ATTENTION_LOCAL_BYTES
-    fuse = options.fusions - {"rows"} if few or options.layout == "image" else options.fusions
+    fuse = options.fusions - {"rows"} if few else options.fusions
     if "rows" in fuse and options.backend != "cpu":
         asked = options.algorithm != "auto" or options.granularity or options.pixels or options.layers
         fuse |= {ENDINGS} if asked else {ENDINGS, PATCHES}
@@ -123,14 +133,18 @@ def prepare(
     if options.backend == "cpu" and int8_layers:
         graph = quantized_inputs(eliminate_identities(graph), options)
     if any(map(rounds_input, graph.nodes)):
-        graph = rounded_outputs(optimise(graph, fuse=fuse - {"elementwise"}), options)
+        graph = rounded_outputs(optimise(graph, fuse=fuse - {"branches", "elementwise"}), options)
         graph = fuse_maps(graph) if "elementwise" in fuse else graph
     else:
         graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
     graph = end_layers(graph) if "activation" in options.fusions else graph
     if options.backend == "cpu":
-        return graph
-    if "concat" in options.fusions and options.layout == "buffer":
+        packed = options.algorithm not in ("direct", "sequential") and not any(map(rounds_input, graph.nodes))
+        graph = fuse_norm_endings(graph) if "rows" in fuse else graph
+        return eliminate_identities(fuse_dense_joins(graph)) if packed and "rows" in fuse else graph
+    if "elementwise" in options.fusions:
+        graph = end_pools(graph)
+    if "concat" in options.fusions:
         graph = keep_shuffled(graph)
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
     graph = free_rows(graph) if options.half else norms_of_images(graph)
@@ -138,9 +152,9 @@ def prepare(
 
 
 def _prepare_int8(graph: Graph, options: Options) -> Graph:
-    """Roundings become the layers' own before maps take them. No layer is divided: a part would have its own range."""
+    """Roundings become the layers' own before maps take them. No layer is divided or joined: each has its own range."""
     graph = quantized_inputs(eliminate_identities(graph), options)
-    graph = optimise(graph, fuse=options.fusions - {"elementwise", "rows"})
+    graph = optimise(graph, fuse=options.fusions - {"branches", "elementwise", "rows"})
     graph = rounded_outputs(graph, options)
     graph = fuse_maps(graph) if "elementwise" in options.fusions else graph
     graph = end_layers(graph) if "activation" in options.fusions else graph

@@ -12,10 +12,6 @@ Execution model
   texel); the scalars, in order, are the push constants, 4 bytes each; the work-group size is specialisation constants
   0, 1, 2. CPU: a built-in operation of the agent, called by name (`kernels/lower/cpu/agent_operations.py` lists them
   with their parameters).
-- An *image* is a 2-D array of texels, four channels each, in a pool of its own: pixel (x, y) of a stack of channels is
-  the texel (x, (n * stacks + stack) * h + y). Images that live at different times share a pool of their width. Only
-  kernels read and write them: parameters of kind image, in OpenCL an `image2d_t`, in Vulkan a sampled image where they
-  are read and a storage image where they are written, at the binding that a buffer would have.
 - `dispatch.work_items` is the number of work-items wanted in x, y, z; the runner rounds it up to whole work-groups and
   the kernel checks its bounds.
 - A plan with `stages` trains (docs/architecture/plan.md): its steps run in loops, its variables are what it leaves.
@@ -44,7 +40,6 @@ MAX_SCALARS = 32
 """Push constants of 128 bytes are what every Vulkan device guarantees."""
 
 Dtype = Literal["f32", "f16", "i32", "i64", "u8", "i8", "bool"]
-TEXEL_BYTES: dict[str, int] = {"rgba32f": 16, "rgba16f": 8}
 ITEM_BYTES: dict[str, int] = {"f32": 4, "f16": 2, "i32": 4, "i64": 8, "u8": 1, "i8": 1, "bool": 1}
 
 
@@ -64,9 +59,9 @@ class Parameter(_Part):
     """One kernel argument."""
 
     name: str
-    kind: Literal["buffer", "image", "i32", "f32"]
+    kind: Literal["buffer", "i32", "f32"]
     access: Literal["read", "write", "readwrite"] = "read"
-    """Access to buffers and images."""
+    """Access to a buffer."""
     texel: Literal["", "r32f", "rgba32f", "rgba16f"] = ""
     """Vulkan: the buffer is bound as a storage texel buffer of this format, not as a storage buffer."""
 
@@ -99,25 +94,12 @@ class Program(_Part):
     vulkan: SpirvModule | None = None
 
 
-class Image(_Part):
-    """Size of a 2-D image of RGBA texels."""
-
-    width: int = Field(ge=1)
-    height: int = Field(ge=1)
-    format: Literal["rgba32f", "rgba16f"]
-
-    @property
-    def bytes(self) -> int:
-        return self.width * self.height * TEXEL_BYTES[self.format]
-
-
 class Pool(_Part):
-    """One device allocation: memory for buffers, or an image."""
+    """One device allocation: memory for buffers."""
 
     id: str
     bytes: int = Field(gt=0)
     memory: Literal["device", "host_visible"] = "device"
-    image: Image | None = None
     api: Side = Field(default="", exclude_if=_own)
     """`cpu`: memory of the CPU backend in a plan of another API."""
 
@@ -138,11 +120,10 @@ class Buffer(_Part):
     offset: int = Field(ge=0)
     bytes: int = Field(gt=0)
     role: Literal["input", "output", "weight", "offloaded", "activation", "scratch", "variable", "data"]
-    """offloaded: a weight that waits in host memory until it is swapped in; variable: starts as a weight does, steps
-    write it, and its content lasts from run to run; data: an input that is written once, before the first run."""
+    """offloaded: a weight that waits in host memory until it is swapped in; variable: starts as a weight does, or as
+    zeros, steps write it, and its content lasts from run to run; data: an input that is written once, before the first
+    run."""
     tensor: Tensor | None = None
-    image: Image | None = None
-    """It is the top of its pool, an image of the same width."""
     blob_offset: int | None = None
     """Byte of `blob.bin` at which its initial content starts (weights, offloaded ones too, and variables only)."""
 
@@ -258,6 +239,37 @@ class Stage(_Part):
     """True if there are answers that may be wrong."""
 
 
+class Pass(_Part):
+    """A run of a language model's plan: steps `begin` to `end` (not included) take tokens at a position.
+
+    They read the tokens' numbers and the position, which the runner writes, append to the plan's variables, and leave
+    rows of logits.
+    """
+
+    begin: int = Field(ge=0)
+    end: int = Field(gt=0)
+    tokens: int = Field(ge=1, le=1_000_000)
+    """Tokens of a run. Of fewer the runner writes anything behind them, and counts only those; not where there is one
+    row of logits."""
+    ids: str
+    """Buffer that starts with so many whole numbers."""
+    position: str
+    """Buffer that starts with a whole number: the tokens that came before."""
+    logits: str
+    """Buffer of fp32, (rows, vocabulary)."""
+    rows: int = Field(ge=1)
+    """Rows of logits: as many as there are tokens, or 1 for the last."""
+    vocabulary: int = Field(ge=1, lt=2**31)
+
+
+class Generation(_Part):
+    """The passes of a plan that generates text: they share out all steps in order; the last one takes one token."""
+
+    capacity: int = Field(ge=1, le=1_000_000_000)
+    """Tokens that the variables hold."""
+    passes: tuple[Pass, ...] = Field(min_length=1)
+
+
 class Requires(_Part):
     """Needs of the device of the plan's own API; checked before anything is allocated."""
 
@@ -266,9 +278,6 @@ class Requires(_Part):
     work_group: int = 1
     local_bytes: int = 0
     fp16: bool = False
-    image_width: int = 0
-    """Width of the largest images; 0: there are none."""
-    image_height: int = 0
 
 
 REFUSED = "refused:"
@@ -295,6 +304,14 @@ class Plan(_Part):
     stages: tuple[Stage, ...] = Field(default=(), exclude_if=lambda stages: not stages)
     """Stages of a plan that trains: every step is of one stage, which follow each other. Absent from every other
     plan."""
+
+    generation: Generation | None = Field(default=None, exclude_if=lambda generation: generation is None)
+    """Passes of a plan that generates text. Absent from every other plan."""
+
+    @property
+    def loops(self) -> tuple[Stage | Pass, ...]:
+        """Return what runs by itself, again and again: stages of a training, or passes."""
+        return self.generation.passes if self.generation else self.stages
 
     @property
     def refused(self) -> dict[str, str]:

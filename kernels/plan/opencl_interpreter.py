@@ -21,7 +21,6 @@ from .model import (
     FloatArgument,
     IntArgument,
     Plan,
-    Pool,
     Port,
     Program,
     Step,
@@ -50,8 +49,8 @@ def run_opencl(bundle: Bundle, inputs: Mapping[str, Array], *, repeats: int = 1)
     """
     import pyopencl as cl
 
-    if bundle.plan.stages:
-        raise PlanError("this plan trains: only the agent runs it")
+    if bundle.plan.loops:
+        raise PlanError("this plan trains or generates: only the agent runs it")
     arrays = _all_checked(bundle.plan, inputs)
     try:
         with warnings.catch_warnings():
@@ -128,21 +127,14 @@ class _Session:
 
     def _allocate(self, plan: Plan) -> dict[str, Any]:
         flags = self._cl.mem_flags.READ_WRITE
-        pools = {pool.id: self._pool(pool, flags) for pool in plan.pools}
-        return {
-            b.id: pools[b.pool] if b.image else pools[b.pool].get_sub_region(b.offset, b.bytes) for b in plan.buffers
-        }
-
-    def _pool(self, pool: Pool, flags: int) -> Any:
-        if pool.image is None:
-            return self._cl.Buffer(self._context, flags, pool.bytes)
-        kind = self._cl.channel_type.HALF_FLOAT if pool.image.format == "rgba16f" else self._cl.channel_type.FLOAT
-        form = self._cl.ImageFormat(self._cl.channel_order.RGBA, kind)
-        return self._cl.create_image(self._context, flags, form, shape=(pool.image.width, pool.image.height))
+        pools = {pool.id: self._cl.Buffer(self._context, flags, pool.bytes) for pool in plan.pools}
+        return {b.id: pools[b.pool].get_sub_region(b.offset, b.bytes) for b in plan.buffers}
 
     def _upload(self, bundle: Bundle) -> None:
         blob = np.frombuffer(bundle.files[BLOB], np.uint8)
         for buffer in self._plan.buffers:
+            if buffer.role == "variable" and buffer.blob_offset is None:
+                self._cl.enqueue_copy(self._queue, self._buffers[buffer.id], np.zeros(buffer.bytes, np.uint8))
             if buffer.blob_offset is not None:
                 content = blob[buffer.blob_offset : buffer.blob_offset + buffer.bytes]
                 if buffer.role == "offloaded":

@@ -6,7 +6,7 @@ Validation, memory layout, swapping, waves, the account of moves and the figures
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .model import BufferArgument, Copy, Dispatch, Parameter, PartArgument, Step, SwapIn, SwapOut, Transfer
@@ -91,6 +91,20 @@ def accesses(step: Step, parameters: Parameters) -> Iterator[Access]:
         yield Access(step.target, False, True, 0, step.bytes)
     else:
         yield Access(step.buffer, isinstance(step, SwapOut), isinstance(step, SwapIn))
+
+
+def renamed(step: Step, name: Callable[[str], str], program: Callable[[str], str]) -> Step:
+    """The step with other names of its buffers and its program."""
+    if isinstance(step, Dispatch):
+        arguments = tuple(
+            each.model_copy(update={"buffer": name(each.buffer)}) if isinstance(each, BufferArgument) else each
+            for each in step.arguments
+        )
+        return step.model_copy(update={"program": program(step.program), "arguments": arguments})
+    if isinstance(step, SwapIn | SwapOut):
+        host = name(step.host) if step.host else None
+        return step.model_copy(update={"buffer": name(step.buffer), "host": host})
+    return step.model_copy(update={"source": name(step.source), "target": name(step.target)})
 
 
 def read(step: Step, parameters: Parameters) -> list[str]:

@@ -20,12 +20,10 @@ from .model import (
     Copy,
     Dispatch,
     FloatArgument,
-    Image,
     IntArgument,
     Parameter,
     PartArgument,
     Plan,
-    Pool,
     Program,
     Step,
     SwapIn,
@@ -33,11 +31,11 @@ from .model import (
     Transfer,
 )
 from .sides import check_sides, side_of
-from .stages import check_stages
+from .stages import check_loops
 from .steps import Span, Touches, accesses, lifetimes
 
 _KINDS: dict[type[object], tuple[str, ...]] = {
-    BufferArgument: ("buffer", "image"),
+    BufferArgument: ("buffer",),
     PartArgument: ("buffer",),
     IntArgument: ("i32",),
     FloatArgument: ("f32",),
@@ -64,7 +62,7 @@ def validate(plan: Plan, limits: Limits, waves: Sequence[int] = ()) -> None:
     check_sides(plan)
     _check_swaps(plan.steps, buffers)
     _check_ports(plan, buffers)
-    check_stages(plan, buffers)
+    check_loops(plan, buffers)
     if waves:
         _check_waves(plan, waves)
     _check_overlaps(plan, waves)
@@ -89,31 +87,11 @@ def _check_ranges(plan: Plan) -> None:
         step = max(4, ITEM_BYTES[buffer.tensor.dtype]) if buffer.tensor else 4
         if buffer.offset % step:
             raise PlanError(f"{where} starts at offset {buffer.offset}, which is not a multiple of {step}")
-        _check_image(where, buffer, pools[buffer.pool])
         if buffer.blob_offset is not None:
             beyond = buffer.blob_offset + buffer.bytes - plan.blob_bytes
             if buffer.blob_offset < 0 or beyond > 0:
                 outside = max(beyond, -buffer.blob_offset)
                 raise PlanError(f"{where} takes content from outside the blob, by {outside} bytes")
-
-
-def _check_image(where: str, buffer: Buffer, pool: Pool) -> None:
-    """An image is the top of its pool: the same width and format, and nothing but an activation."""
-    if (buffer.image is None) != (pool.image is None):
-        raise PlanError(f"{where} and its pool {pool.id!r} are not both images")
-    if buffer.image is None or pool.image is None:
-        return
-    same = (buffer.image.width, buffer.image.format) == (pool.image.width, pool.image.format)
-    if not same or buffer.image.height > pool.image.height or buffer.offset:
-        raise PlanError(
-            f"{where}, an image of {_size(buffer.image)}, is not the top of its pool of {_size(pool.image)}"
-        )
-    if buffer.role != "activation":
-        raise PlanError(f"{where}: {buffer.role}s do not lie in images")
-
-
-def _size(image: Image) -> str:
-    return f"{image.width} x {image.height} {image.format}"
 
 
 def _check_program(plan: Plan, program: Program, limits: Limits) -> None:
@@ -161,8 +139,6 @@ def _check_step(
             raise PlanError(
                 f"{where}: {step.buffer!r} of {sizes[0]} bytes has no place in {sizes[1]} bytes of the host's"
             )
-        if any(_known(where, name, buffers).image is not None for name in (step.buffer, step.host or step.buffer)):
-            raise PlanError(f"{where}: {step.buffer!r} is an image, which cannot be swapped")
 
 
 def _check_swaps(steps: Sequence[Step], buffers: Mapping[str, Buffer]) -> None:
@@ -184,8 +160,6 @@ def _check_ends(
     where: str, step: Copy | Transfer, ends: Sequence[tuple[str, int]], buffers: Mapping[str, Buffer]
 ) -> None:
     for name, offset in ends:
-        if _known(where, name, buffers).image is not None:
-            raise PlanError(f"{where}: {name!r} is an image; only kernels read and write images")
         beyond = offset + step.bytes - _known(where, name, buffers).bytes
         if beyond > 0:
             raise PlanError(f"{where}: copies {beyond} bytes beyond buffer {name!r}")
@@ -204,9 +178,6 @@ def _check_arguments(
             if isinstance(argument, PartArgument) and not argument.part[0] < argument.part[1] <= buffer.bytes:
                 part = "bytes {} to {}".format(*argument.part)
                 raise PlanError(f"{where}: {parameter.name!r} is {part} of {buffer.id!r}, which has {buffer.bytes}")
-            if (buffer.image is not None) != (parameter.kind == "image"):
-                lies = "an image" if buffer.image else "no image"
-                raise PlanError(f"{where}: {parameter.name!r} is of kind {parameter.kind}, and {buffer.id!r} is {lies}")
 
 
 def _known(where: str, name: str, buffers: Mapping[str, Buffer]) -> Buffer:
@@ -277,12 +248,6 @@ def _check_memory(plan: Plan, limits: Limits) -> None:
         holding = f" (largest buffer: {largest.id!r})" if largest else ""
         what = f"pool {pool.id!r}{holding} of {pool.bytes} bytes"
         _limit(what, pool.bytes, limits.max_buffer_bytes, "largest allocation")
-        if pool.image is not None:
-            sizes = (pool.image.width, pool.image.height)
-            for name, wanted, most in zip(("width", "height"), sizes, limits.image_size, strict=True):
-                _limit(f"pool {pool.id!r}: an image's {name} of {wanted} texels", wanted, most, f"largest image {name}")
-            if pool.bytes != pool.image.bytes:
-                raise PlanError(f"pool {pool.id!r} has {pool.bytes} bytes, its image {pool.image.bytes}")
     total = sum(pool.bytes for pool in plan.pools if not pool.api)
     _limit(f"the plan's {total} bytes of memory", total, limits.memory_budget_bytes, "memory budget")
     if total != plan.requires.total_bytes:

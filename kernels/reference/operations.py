@@ -12,7 +12,7 @@ from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.graph import Node
 from kernels.ir.taking import NOTHING, split_table
 
-from . import pooling, regions, resampling
+from . import cache, pooling, regions, resampling
 from .convolution import convolve, im2col, times
 from .expressions import compute, number_as
 
@@ -189,6 +189,14 @@ def _gather(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     return np.where(known.reshape(known.shape + (1,) * (x.ndim - axis - 1)), out, np.nan)
 
 
+def _put_rows(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    out: AnyArray = inputs[0].copy()
+    rows, axis = inputs[1], node.attributes["axis"]
+    first = int(np.clip(inputs[2][0], 0, out.shape[axis] - rows.shape[axis]))
+    out[(slice(None),) * axis + (slice(first, first + rows.shape[axis]),)] = rows
+    return out
+
+
 def _reduce(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
     a, x = node.attributes, inputs[0]
     x = x * x if a.get("squared") else x
@@ -266,9 +274,12 @@ OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "map": _map,
     "take": _take,
     "gather": _gather,
+    "put_rows": _put_rows,
     "reduce": _reduce,
     "sort": _sort,
     "suppress": _suppress,
     "roi_align": _roi_align,
+    "append": cache.append,
+    "attend": cache.attend,
 }
 """Every canonical operation of `graph.py`."""

@@ -9,8 +9,6 @@ Conventions of the bodies
   `CLAMPED(i, n)` as well, and may be read where i is not inside. With `REFLECT` the image is mirrored at its edges.
 - `activation`: 0 none, 1 relu, 2 clip to [lo, hi], 3 sigmoid, 4 leaky relu of slope lo,
   5 hard sigmoid (lo * x + hi, clipped to [0, 1]), 6 hard swish, 8 SiLU, as on the CPU; 7 tanh, 9 GELU by functions.
-- `LOAD_x_AT(i, x, y)` and `STORE_x_AT` also say where the element would be in an image (`kernels/source/macros.py`):
-  hot kernels use them, so that no division is needed; every other kernel works on images through `LOAD_x(i)`.
 - Lanes beyond the last channel hold finite numbers that are never read as data.
 - `HELD` is the type of single numbers in which a kernel computes: `float`, `int` or `LONG` (`Kernel.number`).
 - `UNROLL` marks a loop that is written out; `INCLUDE name` stands for `name.c` beside the body, else in a folder

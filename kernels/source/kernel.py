@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -41,8 +40,6 @@ class Buffer:
     lanes: Literal[1, 4] = 4
     storage: Storage = "data"
     access: Literal["read", "write", "readwrite"] = "read"
-    image: bool = False
-    """It lies in an image: element i of four lanes is its texel (i % width, i / width)."""
     planes: int = 0
     """Number of channels, one to four, of an fp32 array, each a plane of the kernel's `h` x `w`; 0: there are none.
 
@@ -126,7 +123,7 @@ class Kernel:
     def parameters(self) -> tuple[Parameter, ...]:
         """Ordered parameters: buffers, then integers, then floats."""
         return (
-            *(Parameter(name=b.name, kind="image" if b.image else "buffer", access=b.access) for b in self.buffers),
+            *(Parameter(name=b.name, kind="buffer", access=b.access) for b in self.buffers),
             *(Parameter(name=name, kind="i32") for name in self.ints),
             *(Parameter(name=name, kind="f32") for name in self.floats),
         )
@@ -139,13 +136,6 @@ class Kernel:
         """
         text = _read(self.body, self.body.parent)
         return "LOAD_RAW_" in text or "LOAD_RAW8_" in text
-
-    def with_images(self, names: AbstractSet[str]) -> Kernel:
-        """The kernel with these parameters in images. Single lanes of one cannot be written: that is a ValueError."""
-        for buffer in self.buffers:
-            if buffer.name in names and (buffer.storage == "f32" or (buffer.lanes == 1 and buffer.access == "write")):
-                raise ValueError(f"kernel {self.name}: {buffer.name} cannot lie in an image")
-        return replace(self, buffers=tuple(replace(b, image=b.image or b.name in names) for b in self.buffers))
 
     def stored(self, types: Mapping[str, Storage]) -> Kernel:
         """The kernel with these parameters in such types, whatever the plan's data type."""
@@ -163,9 +153,10 @@ class Kernel:
     def _replacing(self, changed: Mapping[str, Buffer]) -> Kernel:
         return replace(self, buffers=tuple(changed.get(b.name, b) for b in self.buffers)) if changed else self
 
-    def of_lanes(self, lanes: Literal[1, 4]) -> Kernel:
-        """The same kernel, whose buffers' elements have so many lanes."""
-        return replace(self, buffers=tuple(replace(buffer, lanes=lanes) for buffer in self.buffers))
+    def of_lanes(self, lanes: Literal[1, 4], kept: Collection[str] = ()) -> Kernel:
+        """The same kernel, whose buffers' elements have so many lanes, but for those that are kept."""
+        changed = (each if each.name in kept else replace(each, lanes=lanes) for each in self.buffers)
+        return replace(self, buffers=tuple(changed))
 
     def fixing(self, names: Collection[str]) -> Kernel:
         """The same kernel with these integers as constants."""

@@ -56,36 +56,6 @@ MACROS = (
 """
 )
 
-_LANE = "((l) == 0 ? (v).x : (l) == 1 ? (v).y : (l) == 2 ? (v).z : (v).w)"
-
-
-def image_accessors(buffer: Buffer, *, width: str, pair: str, load: str, store: str) -> str:
-    """`LOAD_x(i)` and `LOAD_x_AT(i, x, y)`, or those that store, of a parameter in an image.
-
-    The first finds the texel from the element's number by division; the second is told where it is, for which
-    `COLUMN_x` and `ROW_x` of a pixel's number help (`ROW_x` of a plane's number of pixels is its number of rows).
-    `pair` makes coordinates, `load` and `store` are the API's calls for a texel.
-    """
-    name = buffer.name
-    texel = f"TEXEL_{name}(i)"
-    lines = [f"#define COLUMN_{name}(i) ((i) % {width})", f"#define ROW_{name}(i) ((i) / {width})"]
-    lines += [f"#define {texel} {pair.format(x=f'(i) % {width}', y=f'(i) / {width}')}"]
-    here = pair.format(x="x", y="y")
-    if buffer.access == "write":
-        lines += [
-            f"#define STORE_{name}(i, v) {store.format(at=texel, value='(v)')}",
-            f"#define STORE_{name}_AT(i, x, y, v) {store.format(at=here, value='(v)')}",
-        ]
-    elif buffer.lanes == 1:
-        one = load.format(at=f"TEXEL_{name}((i) / 4)")
-        lines += [f"#define LANE_{name}(v, l) {_LANE}", f"#define LOAD_{name}(i) LANE_{name}({one}, (i) % 4)"]
-    else:
-        lines += [
-            f"#define LOAD_{name}(i) {load.format(at=texel)}",
-            f"#define LOAD_{name}_AT(i, x, y) {load.format(at=here)}",
-        ]
-    return "\n".join(lines)
-
 
 def planes_value(buffer: Buffer) -> str:
     """Element i of a parameter in planes, in single."""
@@ -103,12 +73,3 @@ def raw_as_computed(kernel: Kernel) -> str:
         if buffer.access == "read" and buffer.lanes == 4
     )
     return f"#define RAW4 FLOAT4\n#define RAW_ZERO SPLAT(0.0f)\n#define FROM_RAW(v) (v)\n{loads}"
-
-
-def buffer_accessors_at(buffer: Buffer) -> str:
-    """The accessors that are told where an element of an image would be, of a parameter in a buffer."""
-    name = buffer.name
-    nowhere = f"\n#define COLUMN_{name}(i) 0\n#define ROW_{name}(i) 0"
-    if buffer.access == "write":
-        return f"{nowhere}\n#define STORE_{name}_AT(i, x, y, v) STORE_{name}(i, v)"
-    return f"{nowhere}\n#define LOAD_{name}_AT(i, x, y) LOAD_{name}(i)"

@@ -78,8 +78,8 @@ def _check(graph: Graph, training: TrainingOptions, options: Options, limits: Li
         raise OptionError("training places no layers on the CPU: leave `on_cpu` out")
     if training.steps == "joined" and not is_fused(training, options, limits):
         raise OptionError("no team of work-items for joined steps fits this device: give `auto` or `apart`")
-    if options.layout != "buffer" or options.keep_all:
-        raise OptionError("training keeps its tensors in buffers, and none of them as outputs")
+    if options.keep_all:
+        raise OptionError("training keeps none of its tensors as outputs")
     batch = graph.shapes[graph.inputs[0]][0]
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
         raise OptionError(f"{graph.name}: a network to be trained has one input and one output")

@@ -170,12 +170,6 @@ class Leases:
         return {name: lease for name, lease in self.some({*listed, *known}).items() if lease is not None}
 
     @translated
-    def expired(self) -> dict[str, Lease]:
-        """Leases that have run out and were not reaped yet."""
-        now = self.now()
-        return {serial: lease for serial, lease in self.all().items() if lease.expires_at <= now}
-
-    @translated
     def floor(self, serial: str) -> int:
         """The newest token that Redis has seen for a device; 0 where it has forgotten."""
         return self.fences([serial])[serial].floor

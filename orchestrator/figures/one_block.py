@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
+from orchestrator.model.device import OURS
 from orchestrator.model.event import NOT_BEFORE_FIRST
 from orchestrator.model.power import SHORTEST_LOAD_S
 from orchestrator.model.record import DoubtCode
@@ -49,3 +50,13 @@ def uncertainty(estimate: Value, gain: float) -> tuple[float, float]:
 def is_short(energy: Energy) -> bool:
     """Return whether the energy is void; under longer loads a slow gauge's doubt is told, but intervals hold."""
     return energy.load_s < SHORTEST_LOAD_S and any(doubt.code is DoubtCode.SHORT_LOAD for doubt in energy.doubts)
+
+
+def version_of(block: BlockFigures) -> str:
+    """Return the version of the engine that ran a block: of our own the agent's, with the start of its hash; of others
+    what they told, and of a program that tells none the start of its hash; empty where nothing ran."""
+    of = block.provenance
+    if of.engine == OURS.name:
+        return f"{of.agent_version} {of.agent_sha256[:12]}".strip()
+    told = block.runs_on.facts.version.removeprefix(of.engine).strip() if block.runs_on else ""
+    return told or of.program_hash[:12]

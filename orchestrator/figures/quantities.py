@@ -7,10 +7,11 @@ one name everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
 from typing import NamedTuple
 
 from orchestrator.model.record import Record
+
+from . import answers
 
 POWER_LABELS = ("power_source", "scope", "meter", "gain")
 
@@ -38,15 +39,15 @@ class Quantity(NamedTuple):
     """Its value in a block, of one that needs no figures of its own: its median over blocks is told."""
 
 
-def _cpu_ms(record: Record) -> float | None:
-    spent_ns = sum(phase.cpu_ns or 0 for phase in record.phases if phase.phase == "load")
-    inferences = sum(sample.runs for sample in record.samples if sample.phase == "timed")
-    return spent_ns / 1e6 / inferences if spent_ns and inferences else None
+def _counted(name: str, unit: float = 1.0) -> Callable[[Record], float | None]:
+    """Return what reads a count of the system (`device_agent/src/system/counts.cc`): its share of one inference."""
 
+    def of(record: Record) -> float | None:
+        counted = [phase.counts[name] for phase in record.phases if phase.phase == "load" and name in phase.counts]
+        inferences = sum(sample.runs for sample in record.samples if sample.phase == "timed")
+        return sum(counted) / unit / inferences if counted and inferences else None
 
-def _tokens_per_s(record: Record) -> float | None:
-    timed = [each for each in record.samples if each.phase == "timed" and each.tokens and each.duration_ns]
-    return median(each.tokens * 1e9 / each.duration_ns for each in timed) if timed else None
+    return of
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -83,11 +84,17 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "cpu time": Quantity(
         "ms", "farm_results_cpu_time_seconds", 1e-3,
-        "Processor time of the agent for one inference, with writing its inputs.", has_interval=False, of=_cpu_ms,
+        "Processor time of the agent for one inference, with writing its inputs.", has_interval=False,
+        of=_counted("cpu_ns", 1e6),
     ),
-    "tokens": Quantity(
-        "1/s", "farm_results_tokens_per_second", 1.0,
-        "Tokens per second that a language model reads (prefill) or generates (decode): two configurations.",
-        has_interval=False, more_is_worse=False, of=_tokens_per_s,
+    "prompt tokens": Quantity(
+        "1/s", "farm_results_prompt_tokens_per_second", 1.0,
+        "Tokens of a language model's prompts over the time to the first token.",
+        margin=0.02, between=0.005, more_is_worse=False, of=answers.prompt_per_s,
+    ),
+    "generated tokens": Quantity(
+        "1/s", "farm_results_generated_tokens_per_second", 1.0,
+        "Tokens that a language model generates over the time that they took.",
+        margin=0.02, between=0.005, more_is_worse=False, of=answers.generated_per_s,
     ),
 }  # fmt: skip

@@ -212,13 +212,8 @@ class Database:
 
 
 _IS_IT = COUNTERS.c.name == bindparam("name_")
-_MOST = literal(2**62, BigInteger)
-_COUNTED = (
-    update(COUNTERS)
-    .where(_IS_IT, COUNTERS.c.value.between(0, _MOST))
-    .values(value=COUNTERS.c.value + bindparam("by"))
-    .returning(COUNTERS.c.value)
-)
+_COUNTED = update(COUNTERS).where(_IS_IT).values(value=COUNTERS.c.value + bindparam("by")).returning(COUNTERS.c.value)
+_COUNTED_ON = _COUNTED.where(COUNTERS.c.value.between(0, literal(2**52, BigInteger)))
 _HELD_IN = {
     "token": (ATTEMPTS.c.token, JOBS.c.token, RECORDS.c.token),
     "experiment": (EXPERIMENTS.c.sequence, JOBS.c.experiment, LANES.c.experiment),
@@ -233,9 +228,10 @@ have not come yet."""
 def count_up(connection: Connection, name: str, by: int = 1) -> int:
     """The next value of a counter, in the caller's transaction: no value is ever given twice, nor those between."""
     asked = {"name_": name, "by": by}
-    found = connection.execute(_COUNTED, asked).scalar_one_or_none()
-    if found is None:
-        newest = (func.coalesce(func.max(case((held.between(0, _MOST), held))), 0) for held in _HELD_IN[name])
+    found = connection.execute(_COUNTED_ON, asked).scalar_one_or_none()
+    if found is None:  # what is held counts up to 2**53, where numbers in Redis scripts end: so none ever goes back
+        most = literal(2**53 - 1, BigInteger)
+        newest = (func.coalesce(func.max(case((held.between(0, most), held))), 0) for held in _HELD_IN[name])
         known = max(connection.scalar(select(each)) or 0 for each in newest)
         connection.execute(update(COUNTERS).where(_IS_IT).values(value=known + JUMP), {"name_": name})
         log.error("event=counter_lost name=%s: it goes on from %d", name, known + JUMP)

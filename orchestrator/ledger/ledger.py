@@ -23,7 +23,7 @@ from orchestrator.model.record import Outcome, Record
 from orchestrator.model.stopped import Stopped
 
 from . import attempts, experiments, figures, queries, records, templates
-from .attempts import Note, Prepared, Start
+from .attempts import Note, Pair, Prepared, Start
 from .database import Database
 from .figures import Apart, Energies, Renewed, Selector
 from .guard import unseen
@@ -314,6 +314,11 @@ class Ledger:
                 found = records.packed_of(connection, part)
             yield from records.unpacked(found)
 
+    def replace(self, pairs: Sequence[Pair]) -> list[Record]:
+        """Put records in the place of what they are, after their output was read again: those that are so still."""
+        with self._database.write() as connection:
+            return attempts.replace_all(connection, pairs)
+
     # figures
 
     def figures(self, experiment_id: str, apart: Collection[Apart] = ()) -> list[BlockFigures]:
@@ -350,14 +355,21 @@ class Ledger:
         with self._database.read() as connection:
             return list(figures.read(connection, of, apart=apart))
 
-    def renew_figures(self, experiment_id: str, *, everything: bool = False, faulty: bool = False) -> Iterator[Renewed]:
+    def renew_figures(
+        self, experiment_id: str, *, everything: bool = False, faulty: bool = False, dry: bool = False
+    ) -> Iterator[Renewed]:
         """Make rows of figures anew from the records, a batch a transaction: those that are missing or of another
-        version; with `faulty` those that could not be made too; or `everything`."""
-        return self._renewed({"experiment_id": experiment_id}, everything=everything, faulty=faulty)
+        version; with `faulty` those that could not be made too; or `everything`. `dry`: only count them."""
+        return self._renewed({"experiment_id": experiment_id}, everything=everything, faulty=faulty, dry=dry)
 
-    def _renewed(self, of: Selector, *, everything: bool = False, faulty: bool = False) -> Iterator[Renewed]:
+    def _renewed(
+        self, of: Selector, *, everything: bool = False, faulty: bool = False, dry: bool = False
+    ) -> Iterator[Renewed]:
         with self._database.read() as connection:
             wanted = figures.keys(connection, of) if everything else figures.lacking(connection, of, faulty=faulty)
+        if dry:
+            yield Renewed(len(wanted))
+            return
         for start in range(0, len(wanted), figures.BATCH):
             with self._database.write() as connection:
                 found = figures.renew(connection, wanted[start : start + figures.BATCH])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -183,7 +184,34 @@ class DeviceState(Model):
     """Unix time of the announcement."""
 
 
-ENGINE_NAME = r"[a-z][a-z0-9_.]{0,31}"
+ENGINE_NAME = r"[a-z][a-z0-9_]{0,31}(?:\.[a-z0-9_]{1,15})?"
+AXIS_NAME = r"[a-z][a-z0-9_]{0,31}"
+OWN_AXIS = rf"{ENGINE_NAME}\.{AXIS_NAME}"
+"""The name of an axis that an engine's own file declares: `onnxruntime.graph_optimization`; the last dot parts it."""
+
+
+class EngineAxis(Model):
+    """An axis of one engine, as its own file declares it. In an experiment its name follows the engine's and a dot."""
+
+    name: str = Field(pattern=f"^{AXIS_NAME}$")
+    help: str
+    """One sentence without its full stop."""
+    default: int | str | bool
+    words: tuple[str, ...] = ()
+    """The values that are allowed; empty: any of the default's type."""
+    bounds: tuple[int, int] | None = None
+
+    def why_not(self, value: object) -> str:
+        """Return why a value is none of the axis; empty: it is one."""
+        if self.words and value not in self.words:
+            return f"it has {', '.join(self.words)}"
+        if type(value) is not type(self.default):
+            return f"it takes {_KINDS[type(self.default)]}"
+        low, high = self.bounds or (0, 0)
+        return f"it has {low} to {high}" if self.bounds and not low <= int(str(value)) <= high else ""
+
+
+_KINDS: dict[type, str] = {bool: "true or false", int: "whole numbers", str: "words"}
 
 
 class EngineFacts(Model):
@@ -194,10 +222,22 @@ class EngineFacts(Model):
     """The kinds of workload that it can run (`Workload.kind`)."""
     apis: tuple[Api, ...] = tuple(Api)
     precisions: tuple[Precision, ...] = tuple(Precision)
+    axes: tuple[EngineAxis, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Axes of its own."""
     missing: str = ""
     """The reason why it cannot run on the device as things are, with its remedy; empty: it can."""
     brought: bool = Field(default=False, exclude_if=lambda value: not value)
     """Its program is in a folder that a person adds to the farm (`farm engines add`)."""
+
+    def why_no_value(self, options: Mapping[str, int | str | bool]) -> str:
+        """Return why a value of one of its own axes, among a cell's options, is none; empty: all are."""
+        known = {f"{self.name}.{each.name}": each for each in self.axes}
+        for name in sorted(name for name in options if name.rpartition(".")[0] == self.name):
+            if name not in known:
+                return f"engine {self.name} has no axis `{name}` (it has {', '.join(known) or 'none'})"
+            if why := known[name].why_not(options[name]):
+                return f"{name}: {options[name]!r} is no value of the axis: {why}"
+        return ""
 
     def why_not(self, backend: Api, precision: Precision) -> str:
         """Return why it cannot run there so; empty where it can."""

@@ -7,9 +7,9 @@ Every event has `event` (its kind), `seq` (0, 1, 2, ... without gaps) and `t_ns`
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 
 from . import telemetry
 from .base import Model
@@ -87,6 +87,10 @@ def _is_absent(value: object) -> bool:
     return value is None
 
 
+def _is_nothing(value: object) -> bool:
+    return not value
+
+
 class Sample(_Event):
     """One inference, a stream of them, or an epoch of training: wall time from submission to completion, not profiled.
 
@@ -104,9 +108,7 @@ class Sample(_Event):
     mean_of: int = Field(default=1, ge=1, exclude_if=lambda runs: runs == 1)
     """The runs, one after the other from `start_ns` on, of which somebody else's program tells the mean alone:
     `duration_ns` is that mean."""
-    tokens: int = Field(default=0, ge=0, exclude_if=lambda tokens: not tokens)
-    """Tokens that a language model read or generated in it; 0: it is none."""
-    stage: str = Field(default="", exclude_if=lambda stage: not stage)
+    stage: str = Field(default="", exclude_if=_is_nothing)
     """The stage's name, of a plan that trains, where a sample is an epoch."""
     epoch: int | None = Field(default=None, ge=0, exclude_if=_is_absent)
     """The epoch of the stage, from 0 on."""
@@ -114,6 +116,16 @@ class Sample(_Event):
     """Mean over the samples that the epoch saw; null where it is not finite."""
     error: float | None = Field(default=None, ge=0, le=1, exclude_if=_is_absent)
     """Share of wrong answers, where there are answers."""
+    context: int = Field(default=0, ge=0, exclude_if=_is_nothing)
+    """Tokens of a text that were taken before `start_ns`, where a sample is a prompt and its answer."""
+    prompt: int = Field(default=0, ge=0, exclude_if=_is_nothing)
+    """Tokens of the prompt."""
+    tokens: tuple[int, ...] = Field(default=(), exclude_if=_is_nothing)
+    """The tokens that were generated, by their numbers."""
+    token_count: int = Field(default=0, ge=0, exclude_if=_is_nothing)
+    """Tokens that were generated, of a program that does not tell which."""
+    token_ns: tuple[int, ...] = Field(default=(), exclude_if=_is_nothing)
+    """The time at which each of them was known, on the clock of `start_ns`."""
 
     @property
     def runs(self) -> int:
@@ -200,8 +212,18 @@ class Phase(_Event):
     phase: PhaseName
     start_ns: int
     end_ns: int
-    cpu_ns: int | None = Field(default=None, ge=0, exclude_if=_is_absent)
-    """Processor time of the agent in it, with children that it waited for; null of an older agent."""
+    counts: dict[str, Annotated[int, Field(ge=0, lt=1 << 63)]] = Field(default={}, exclude_if=lambda value: not value)
+    """The system's counts of the agent in it, with children that it waited for, by name (`cpu_ns`: processor time);
+    empty of an older agent."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_before(cls, said: Any) -> Any:
+        """Read what agents told before they told counts: the processor's time alone."""
+        if not isinstance(said, dict) or "cpu_ns" not in said:
+            return said
+        spent = said["cpu_ns"]
+        return {k: v for k, v in said.items() if k != "cpu_ns"} | {"counts": {} if spent is None else {"cpu_ns": spent}}
 
 
 class Power(_Event):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
@@ -35,6 +35,8 @@ class Cell(Model):
     """The builds of its engine that a person brought, abi -> SHA-256 of an `EngineBuild`; none: the engine has none."""
     printed: Printed | None = Field(default=None, exclude_if=lambda value: value is None)
     """The place of the samples in what its command prints; None: a sample is a run of it."""
+    model_files: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """A user's own file of the model for its engine, name -> SHA-256; none: the engine's is made of the workload's."""
 
     @cached_property
     def cell_id(self) -> str:
@@ -87,11 +89,23 @@ class Cell(Model):
     @property
     def label(self) -> str:
         """Short name for tables, e.g. `squeezenet_v1_0 opencl fp32 granularity=4`."""
-        told = {key: value for key, value in sorted(self.options.items()) if value != "command" or key != ENGINE.name}
+        return self._label(self.options)
+
+    def _label(self, options: Mapping[str, object]) -> str:
+        told = {key: value for key, value in sorted(options.items()) if value != "command" or key != ENGINE.name}
         rest = "".join(f" {key}={axis_value_text(key, value)}" for key, value in told.items())
         named = self.workload.placeholders if self.workload.command else {"backend", "precision"}
         words = (str(getattr(self, name)) for name in ("backend", "precision") if name in named)
         return f"{' '.join((self.workload.label, *words))}{rest}"
+
+
+def labels_of(cells: Mapping[str, Cell]) -> dict[str, str]:
+    """Return the label of each of these cells, by the same keys; beside other engines those of our own name it too."""
+    several = len({cell.engine for cell in cells.values()} - {""}) > 1
+    return {
+        key: cell._label({ENGINE.name: cell.engine, **cell.options} if several and cell.engine else cell.options)
+        for key, cell in cells.items()
+    }
 
 
 class ForeignCell(Cell):

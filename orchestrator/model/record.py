@@ -118,11 +118,20 @@ OfEngine = Annotated[str, Field(pattern=rf"^{ENGINE_NAME}\.[a-z0-9_]{{1,64}}$")]
 """A doubt that an engine declares: its name, a full stop, and the engine's word for it."""
 
 
+UNCHECKED = ("unchecked", "unverified")
+"""Words of engines' doubts about outputs that were compared with nothing."""
+
+
 class Doubt(Model):
     code: DoubtCode | OfEngine
     detail: str = ""
     advice: str = Field(default="", exclude_if=lambda value: not value)
     """The remedy of a doubt that an engine declares."""
+
+    @property
+    def is_unchecked(self) -> bool:
+        """Return whether it says that the outputs were compared with nothing."""
+        return self.code.rpartition(".")[2] in UNCHECKED
 
     @property
     def remedy(self) -> str:
@@ -292,6 +301,22 @@ class SessionPlace(Model):
     """The block's number, from 1 on."""
 
 
+class EarlierReading(Model):
+    """The reading that a record told before its kept output was read again."""
+
+    replaced_at: float
+    """Unix time."""
+    farm_version: str
+    """The version of the farm that read it again."""
+    outcome: Outcome
+    cause: str
+    reasons: tuple[str, ...]
+    samples: tuple[Sample, ...]
+    phases: tuple[Phase, ...]
+    invalid: tuple[Invalidity, ...]
+    doubts: tuple[Doubt, ...]
+
+
 class Record(Model):
     """One attempt's record; the ledger accepts it once, from the newest fencing token only."""
 
@@ -350,6 +375,8 @@ class Record(Model):
     """Runs of somebody else's program."""
     lines: tuple[Line, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Lines that it printed, from which the samples were read."""
+    readings: tuple[EarlierReading, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Earlier readings of these lines, the first one first."""
     checks: tuple[OutputCheck, ...] = ()
     trained: TrainedModel | None = Field(default=None, exclude_if=lambda value: value is None)
     """The model of a training that went to its end."""

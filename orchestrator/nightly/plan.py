@@ -79,7 +79,10 @@ def _part(suite: Suite, file: Path, name: str, artifacts: Artifacts) -> Experime
 
 def _placed(side: Side, file: Path) -> Side:
     """Its files are relative to the suite's, not to the experiment's."""
-    found = {
-        name: str((file.parent / given).absolute()) for name in ("onnx", "agent") if (given := getattr(side, name))
-    }
-    return side.model_copy(update=found)
+
+    def place(name: str) -> str:
+        return str((file.parent / name).absolute())
+
+    found = {name: place(given) for name in ("onnx", "agent") if (given := getattr(side, name))}
+    engine = {name: place(folder) for name, folder in side.engine.items()}
+    return side.model_copy(update={**found, "engine": engine})

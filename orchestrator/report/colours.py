@@ -1,12 +1,14 @@
-"""Colours of charts and tables: one hue for each backend, one colour for each step of set-up."""
+"""Colours of charts and tables: a hue for each backend, or each engine; one colour for each step of set-up."""
 
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 from orchestrator.analysis.statistics import Summary
+from orchestrator.model.device import OURS
 
 from .drawing import MUTED
 
@@ -24,15 +26,34 @@ SETUP = {
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.6)), (0, (1.4, 1.4)), (0, (6, 1.5, 1.4, 1.5)))
 LIGHTER = (0.0, -0.17, 0.17)
-"""Added to the lightness of the backend's colour, where it has more curves than there are dashes."""
-
-Colours = dict[str, str]
+"""Added to the lightness of the colour, where it has more curves than there are dashes."""
 
 
-def backend_colours(summaries: Iterable[Summary]) -> Colours:
-    """Backend -> colour, for all charts of a report; colours repeat from the eighth foreign backend on."""
-    foreign = sorted({summary.backend for summary in summaries} - BACKENDS.keys())
-    return BACKENDS | {name: FOREIGN[index % len(FOREIGN)] for index, name in enumerate(foreign)}
+@dataclass(frozen=True)
+class Colours:
+    """The colours of all charts of a report."""
+
+    by: Literal["backend", "engine"]
+    """The name that a colour stands for."""
+    known: Mapping[str, str]
+
+    @classmethod
+    def of(cls, summaries: Iterable[Summary]) -> Colours:
+        """Return a colour for each backend; where several engines ran, for each engine, ours as OpenCL otherwise.
+        Colours repeat where there are more names."""
+        found = list(summaries)
+        if len(engines := {summary.engine for summary in found}) > 1:
+            ordered = sorted(engines, key=lambda name: (name != OURS.name, name))
+            return cls("engine", {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(ordered)})
+        foreign = sorted({summary.backend for summary in found} - BACKENDS.keys())
+        return cls("backend", BACKENDS | {name: FOREIGN[index % len(FOREIGN)] for index, name in enumerate(foreign)})
+
+    def name(self, summary: Summary) -> str:
+        """Return what a result's colour stands for."""
+        return summary.engine if self.by == "engine" else summary.backend
+
+    def __getitem__(self, summary: Summary) -> str:
+        return self.known[self.name(summary)]
 
 
 class Look(NamedTuple):
@@ -42,14 +63,14 @@ class Look(NamedTuple):
     linestyle: Any
 
 
-def looks(curves: Sequence[tuple[str, str]], colours: Colours) -> dict[tuple[str, str], Look]:
-    """(backend, name) -> look: all curves of a backend have its hue, and differ by their dashes, then by lightness."""
+def looks(curves: Sequence[tuple[str, str]], colours: Mapping[str, str]) -> dict[tuple[str, str], Look]:
+    """(hue's name, name) -> look: all curves of a hue differ by their dashes, then by lightness."""
     found: dict[tuple[str, str], Look] = {}
     seen: dict[str, int] = {}
-    for backend, name in dict.fromkeys(curves):
-        number = seen[backend] = seen.get(backend, -1) + 1
+    for of, name in dict.fromkeys(curves):
+        number = seen[of] = seen.get(of, -1) + 1
         step = LIGHTER[number // len(DASHES) % len(LIGHTER)]
-        found[backend, name] = Look(_lighter(colours.get(backend, MUTED), step), DASHES[number % len(DASHES)])
+        found[of, name] = Look(_lighter(colours.get(of, MUTED), step), DASHES[number % len(DASHES)])
     return found
 
 

@@ -16,10 +16,10 @@ from orchestrator.analysis.statistics import CanaryVerdict, Summary, canary_verd
 from orchestrator.analysis.stopping_rule import StoppingDecision, decide_all
 from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
-from orchestrator.model.device import Source
+from orchestrator.model.device import Api, Source
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.job import Cell
+from orchestrator.model.job import Cell, labels_of
 from orchestrator.model.stopped import Stopped
 
 
@@ -112,7 +112,8 @@ def build(
     measured = {summary.serial for summary in summaries}
     decisions = decide_all(experiment, newest, made or {})
     agreed = agreements(newest, cells, experiment, labels)
-    searched = limits(experiment, newest, cells)
+    searched, names = limits(experiment, newest, cells), labels_of(cells)
+    found = pays_from(side_by_side(summaries, newest, mode)) if experiment.published else ()
     return Content(
         experiment_id=experiment_id,
         experiment=experiment,
@@ -123,7 +124,7 @@ def build(
         doubts=count_doubts(summaries),
         canaries=canary_verdicts(newest),
         decisions=tuple(
-            CellDecision(serial=serial, label=cells[cell_id].label, decision=decision)
+            CellDecision(serial=serial, label=names[cell_id], decision=decision)
             for (serial, cell_id), decision in sorted(decisions.items())
         ),
         silent={serial: dict(own) for serial, own in (jobs or {}).items() if serial not in measured},
@@ -133,7 +134,7 @@ def build(
             newest,
             cells,
             mode,
-            pays=pays_from(side_by_side(summaries, newest, mode)) if experiment.published else (),
+            pays=[each for each in found if each.over == Api.CPU],
             agreements=agreed,
             limits=searched,
         ),

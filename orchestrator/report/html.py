@@ -18,7 +18,7 @@ from orchestrator.figures import BlockFigures
 from orchestrator.model.record import Outcome, Record
 
 from . import charts, wording
-from .colours import backend_colours
+from .colours import Colours
 from .content import Content
 from .drawing import Chart, to_svg
 from .parts import answer, predictions
@@ -51,10 +51,10 @@ def render(content: Content, records: Sequence[Record] = (), pages: str = "") ->
         jobs=typical_jobs(content.blocks) if pages else {},
         css=Markup((FOLDER / "report.css").read_text()),  # noqa: S704  (our own file)
         charts=_charts(content, records),
-        colours=backend_colours(content.summaries),
+        colours=Colours.of(content.summaries),
         layers=_charts_by_device(
             content.summaries,
-            partial(charts.layers, colours=backend_colours(content.summaries)),
+            partial(charts.layers, colours=Colours.of(content.summaries)),
             "layers",
             MAX_LAYER_CHARTS,
         ),

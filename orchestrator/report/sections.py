@@ -17,6 +17,8 @@ from .wording import EnergyRow
 
 SHOWN_REASONS = 2
 SETUP = "setup"
+TOKENS = ("prompt tokens", "generated tokens")
+"""Quantities of language models, in this order."""
 SHOWN_SHARE = 0.01
 """The step's share of the set-up time."""
 SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers")
@@ -133,14 +135,14 @@ def _throughput(summaries: Sequence[Summary]) -> Section:
 def _tokens(summaries: Sequence[Summary]) -> Section:
     names = wording.naming(summaries)
     rows = [
-        (*_where(summary, names), wording.per_s(summary.others["tokens"]), str(summary.blocks))
+        (*_where(summary, names), *(wording.per_s(told[name]) if name in told else "" for name in TOKENS))
         for summary in summaries
-        if "tokens" in summary.others
+        if any(name in (told := summary.others) for name in TOKENS)
     ]
-    columns = Column("device"), Column("configuration"), Column("tokens/s", True), Column("blocks", True)
+    columns = Column("device"), Column("configuration"), *(Column(f"{name}/s", True) for name in TOKENS)
     note = (
-        "Tokens per second: the median over blocks of a sample's. Reading a prompt (prefill) and generating (decode) "
-        "are two configurations, and no average has both. Latencies above are of a whole sample."
+        "Tokens per second: the median over blocks of a block's. Reading a prompt and generating are told apart, and "
+        "no average has both. Latencies are of a whole sample."
     )
     return Section("tokens", "Tokens per second", note, columns, tuple(rows))
 

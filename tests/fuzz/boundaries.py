@@ -12,11 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper
 from pydantic import ValidationError
 
 from kernels.errors import CompileError
+from kernels.frontend.gguf import load_gguf
 from kernels.frontend.onnx import load_onnx
 from orchestrator import spec
 from orchestrator.acts.elf import NotElf, read_elf
@@ -35,6 +37,7 @@ from orchestrator.model.record import Record
 from tests.engine_outputs import outputs
 from tests.engine_outputs import read as read_output
 from tests.unit.comparison.made import measured
+from tests.unit.kernels.front.gguf_models import write_decoder
 from tests.unit.orchestrator import make
 from virtual_phones.adb.key import read_public_key
 from virtual_phones.adb.message import MAX_PAYLOAD, VERSION, Message, ProtocolError, encode_header, read_message
@@ -104,6 +107,13 @@ def _models() -> list[bytes]:
         found.append(model.SerializeToString())
     assert all(onnx.load_from_string(each) for each in found)
     return found
+
+
+def _decoders() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "m.gguf")
+        write_decoder(path, "qwen3", np.random.default_rng(0))
+        return [path.read_bytes()]
 
 
 def _records() -> list[bytes]:
@@ -248,6 +258,7 @@ _ELF, _ELF32 = _elf(wide=True), _elf(wide=False)
 
 BOUNDARIES: dict[str, Boundary] = {
     "spec": Boundary(_text(spec.parse), _experiments, (SpecError,), inputs=200),
+    "gguf": Boundary(_in_file(load_gguf, "m.gguf"), _decoders, (CompileError,), inputs=100),
     "onnx": Boundary(_in_file(load_onnx, "m.onnx"), _models, (CompileError,), inputs=400),
     "events": Boundary(lambda data: Journal("A").feed(data), lambda: [EVENTS], (Garbage,)),
     "dumpsys": Boundary(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from orchestrator.model.device import EngineAxis
 from orchestrator.model.event import Event, Sample
 from orchestrator.model.record import Outcome
 from workers.engines import Engine, Measured, Program, Run, Verdict, Work, powered
@@ -12,6 +13,7 @@ from workers.engines import Engine, Measured, Program, Run, Verdict, Work, power
 
 @dataclass
 class Nap(Program):
+    nap_ms: int
     is_killed: bool = False
 
     def run(self, run: Run) -> Measured:
@@ -20,7 +22,7 @@ class Nap(Program):
             for index in range(run.assignment.job.sampling.samples):
                 run.check()
                 start_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-                if run.trips.ahead.shell(["sleep", "0.1"]).code == 137:
+                if run.trips.ahead.shell(["sleep", str(self.nap_ms / 1000)]).code == 137:
                     self.is_killed = True
                     break
                 took = {"start_ns": start_ns, "duration_ns": time.clock_gettime_ns(time.CLOCK_BOOTTIME) - start_ns}
@@ -36,11 +38,13 @@ class Nap(Program):
 
 class NapEngine(Engine):
     name, takes = "nap", ("network",)
+    axes = (EngineAxis(name="nap_ms", help="how long a nap is", default=100, bounds=(10, 1000)),)
     doubts = {"asleep": "wake it: a nap says nothing of a network"}  # noqa: RUF012
     causes = {"killed": Outcome.KILLED}  # noqa: RUF012
 
     def prepare(self, work: Work) -> Nap:
-        return Nap(f"{work.assignment.job.cell.workload.network}, dreamt of")
+        cell, values = work.assignment.job.cell, self.values(work.assignment.job.cell)
+        return Nap(f"{cell.workload.network}, dreamt of for {values['nap_ms']} ms", int(values["nap_ms"]))
 
 
 ENGINE = NapEngine

@@ -14,8 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
-from orchestrator.model.device import Api, DeviceFacts, EngineFacts, Precision, Reading
+from orchestrator.model.device import Api, DeviceFacts, EngineAxis, EngineFacts, Precision, Reading
 from orchestrator.model.event import Event, Sample
+from orchestrator.model.job import Cell, Job
 from orchestrator.model.live.announcement import Learnt, Phase
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.power import PowerSeries
@@ -187,6 +188,11 @@ class Program(ABC):
     replans: tuple[Replan, ...] = field(default=(), init=False)
     """Changes that the device's driver forced on the program."""
 
+    def read_again(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Return what a reader makes of the events of a run that ended well: with the samples that its lines tell.
+        `judge` then tells whether that is a result."""
+        raise NotImplementedError
+
     @abstractmethod
     def run(self, run: Run) -> Measured:
         """Run one block and return what it told, also where it failed or was killed.
@@ -216,6 +222,8 @@ class Engine(ABC):
     """The workloads that it can run: fields of `workload` that say what runs."""
     apis: ClassVar[tuple[Api, ...]] = tuple(Api)
     precisions: ClassVar[tuple[Precision, ...]] = tuple(Precision)
+    axes: ClassVar[tuple[EngineAxis, ...]] = ()
+    """Axes of its own: in an experiment `matrix: {NAME.AXIS: ...}`; see `values`."""
     doubts: ClassVar[Mapping[str, str]] = {}
     """Doubts that its programs may have about a block, each with its remedy; see `doubt`."""
     causes: ClassVar[Mapping[str, Outcome]] = {}
@@ -229,9 +237,18 @@ class Engine(ABC):
         """Return a doubt of one of its own kinds."""
         return Doubt(code=f"{cls.name}.{word}", detail=detail, advice=cls.doubts[word])
 
+    @classmethod
+    def values(cls, cell: Cell) -> dict[str, int | str | bool]:
+        """Return a cell's values of the engine's own axes, by their names, the default where it has none."""
+        return {axis.name: cell.options.get(f"{cls.name}.{axis.name}", axis.default) for axis in cls.axes}
+
     def lacks(self, device: DeviceFacts) -> str:  # noqa: ARG002 (most run anywhere)
         """Return why it cannot run on a device; empty where it can."""
         return ""
+
+    def reader(self, job: Job) -> Program | None:  # noqa: ARG002 (most read a file, or an agent's own events)
+        """Return a program that can `read` again what one of a job printed; it cannot run. None: text is not enough."""
+        return None
 
     def facts(self, device: DeviceFacts) -> EngineFacts:
         """Return what its host announces of it for a device."""
@@ -240,6 +257,7 @@ class Engine(ABC):
             takes=self.takes,
             apis=self.apis,
             precisions=self.precisions,
+            axes=self.axes,
             missing=self.lacks(device),
         )
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.engine.torch_graph import TorchGraph
 from kernels.frontend.load import load_workload
 from kernels.ir.graph import Graph
 from kernels.passes.fuse_residuals import fuse_residuals
 from kernels.passes.simplified import simplified
+from workers.engines.torch.torch_graph import TorchGraph
 
 from .engine import Arrays, Model
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.engine.torch_graph import TorchGraph, in_layout
 from kernels.ir.graph import Graph
+from workers.engines.torch.torch_graph import TorchGraph, in_layout
 
 from .engine import Arrays, Model, PeerError
 from .torch_cpu import prepare

@@ -37,7 +37,7 @@ class Parser {
 
 void Parser::header(const Reader& root) {
   root.only({"schema_version", "name", "api", "precision", "options", "blob_bytes", "files", "requires", "programs",
-             "pools", "buffers", "steps", "inputs", "outputs", "stages"});
+             "pools", "buffers", "steps", "inputs", "outputs", "stages", "generation"});
   root.at("schema_version").integer(1, 1);
   plan_.name = root.at("name").text();
   const std::string api = root.at("api").word({"opencl", "vulkan", "cpu"});
@@ -53,15 +53,13 @@ void Parser::header(const Reader& root) {
 }
 
 Requires requirements(const Reader& json) {
-  json.only({"total_bytes", "max_buffer_bytes", "work_group", "local_bytes", "fp16", "image_width", "image_height"});
+  json.only({"total_bytes", "max_buffer_bytes", "work_group", "local_bytes", "fp16"});
   Requires needs;
   needs.total_bytes = json.at("total_bytes").bytes();
   needs.max_buffer_bytes = json.at("max_buffer_bytes").bytes();
   if (json.has("work_group")) needs.work_group = json.at("work_group").bytes();
   if (json.has("local_bytes")) needs.local_bytes = json.at("local_bytes").bytes();
   if (json.has("fp16")) needs.fp16 = json.at("fp16").flag();
-  if (json.has("image_width")) needs.image_width = json.at("image_width").bytes();
-  if (json.has("image_height")) needs.image_height = json.at("image_height").bytes();
   return needs;
 }
 
@@ -72,31 +70,20 @@ Type type_in(const Reader& json) {
   return static_cast<Type>(std::find(std::begin(kTypeNames), std::end(kTypeNames), name) - std::begin(kTypeNames));
 }
 
-std::optional<Image> image(const Reader& json) {
-  if (!json.has("image")) return std::nullopt;
-  const Reader at = json.at("image");
-  at.only({"width", "height", "format"});
-  constexpr int64_t kMaxTexels = 1 << 20;
-  return Image{static_cast<uint32_t>(at.at("width").integer(1, kMaxTexels)),
-               static_cast<uint32_t>(at.at("height").integer(1, kMaxTexels)),
-               at.at("format").word({"rgba32f", "rgba16f"}) == "rgba16f"};
-}
-
 void Parser::program(const Reader& json) {
   plan_.programs.push_back(parse_program(json, plan_));
   programs_.add(json.at("id"));
 }
 
 void Parser::pool(const Reader& json) {
-  json.only({"id", "bytes", "memory", "image", "api"});
+  json.only({"id", "bytes", "memory", "api"});
   pools_.add(json.at("id"));
   const bool host_visible = json.has("memory") && json.at("memory").word({"device", "host_visible"}) == "host_visible";
-  plan_.pools.push_back({json.at("id").text(), json.at("bytes").bytes(1), host_visible, image(json), parse_side(json, plan_.api)});
-  check_pool(json, plan_.pools.back(), plan_.pools.back().beside ? Api::cpu : plan_.api);
+  plan_.pools.push_back({json.at("id").text(), json.at("bytes").bytes(1), host_visible, parse_side(json, plan_.api)});
 }
 
 void Parser::buffer(const Reader& json) {
-  json.only({"id", "pool", "offset", "bytes", "role", "tensor", "blob_offset", "image"});
+  json.only({"id", "pool", "offset", "bytes", "role", "tensor", "blob_offset"});
   buffers_.add(json.at("id"));
   Buffer out;
   out.id = json.at("id").text();
@@ -111,8 +98,6 @@ void Parser::buffer(const Reader& json) {
   if (json.has("blob_offset")) out.blob_offset = json.at("blob_offset").bytes();
   check_range(json, "pool `" + plan_.pools[out.pool].id + "`", out.offset, out.bytes, plan_.pools[out.pool].bytes);
   if (out.blob_offset) check_range(json, "blob.bin", *out.blob_offset, out.bytes, plan_.blob_bytes);
-  out.image = image(json);
-  check_image(json, plan_.pools[out.pool], out);
   plan_.buffers.push_back(std::move(out));
 }
 
@@ -121,7 +106,6 @@ Port Parser::port(const Reader& json) const {
   Port out;
   out.name = json.at("name").text();
   out.buffer = buffers_.find(json.at("buffer"));
-  check_no_image(json, plan_.buffers[out.buffer]);
   out.type = type_in(json);
   out.bytes = size_of(out.type);
   for (const Reader& item : json.at("shape").items(32))
@@ -142,6 +126,7 @@ Plan Parser::parse(const Reader& root) {
   for (const Reader& item : root.at("outputs").items(65536)) plan_.outputs.push_back(port(item));
   check_swaps(root.at("steps"), plan_);
   if (root.has("stages")) parse_stages(root.at("stages"), buffers_, plan_);
+  if (root.has("generation")) parse_generation(root.at("generation"), buffers_, plan_);
   return std::move(plan_);
 }
 

@@ -26,19 +26,9 @@ struct Parameter {
   enum class Texel { none, r32f, rgba32f, rgba16f };
   std::string name;
   Kind kind = Kind::buffer;
-  bool image = false;  // of kind buffer, in an image
   Texel texel = Texel::none;  // Vulkan: a storage texel buffer of this format
   bool reads = false;
   bool writes = false;
-};
-
-// Size of a 2-D image of four channels a texel.
-struct Image {
-  uint32_t width = 0;
-  uint32_t height = 0;
-  bool half = false;
-
-  uint64_t bytes() const { return uint64_t{width} * height * (half ? 8 : 16); }
 };
 
 struct OpenClSource {
@@ -68,7 +58,6 @@ struct Pool {
   std::string id;
   uint64_t bytes = 0;
   bool host_visible = false;
-  std::optional<Image> image;
   bool beside = false;  // of the CPU backend, in a plan of another API
 };
 
@@ -82,7 +71,6 @@ struct Buffer {
   bool variable = false;  // written by steps, and kept from one run of them to the next
   bool data = false;      // written once, before the first run
   bool offloaded = false;  // its content waits in host memory until it is swapped in
-  std::optional<Image> image;  // the top of its pool, which has the same width
 };
 
 struct Argument {
@@ -120,6 +108,16 @@ struct Stage {
   bool classifies = false;
 };
 
+// A run of a language model's plan: the steps of stage number `stage` take tokens at a position.
+struct Pass {
+  size_t stage = 0;
+  int64_t tokens = 1;
+  size_t ids = 0, position = 0;  // buffers of whole numbers, which the runner writes
+  size_t logits = 0;             // f32, rows of `vocabulary`
+  int64_t rows = 1;              // one for each token, or the last token's
+  int64_t vocabulary = 1;
+};
+
 struct Port {
   std::string name;
   size_t buffer = 0;
@@ -133,8 +131,6 @@ struct Requires {
   uint64_t work_group = 1;
   uint64_t local_bytes = 0;
   bool fp16 = false;
-  uint64_t image_width = 0;
-  uint64_t image_height = 0;
 };
 
 struct Plan {
@@ -151,8 +147,11 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
-  std::vector<Stage> stages;  // of a plan that trains: they share out all steps
+  std::vector<Stage> stages;  // of a plan that trains or generates: they share out all steps
+  std::vector<Pass> passes;   // of a plan that generates, of the most tokens first; the last takes one
+  int64_t capacity = 0;       // tokens that its variables hold
 
+  bool trains() const { return !stages.empty() && passes.empty(); }
   // Whether parts of it are the CPU backend's.
   bool mixed() const;
   // Of each buffer, the bytes of host memory in which its content waits while it is away; 0: it is never away.

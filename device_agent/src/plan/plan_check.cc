@@ -17,29 +17,6 @@ void check_range(const Reader& at, const std::string& whole, uint64_t offset, ui
           std::to_string(size) + " bytes by " + std::to_string(offset + bytes - size));
 }
 
-void check_pool(const Reader& at, const Pool& pool, Api api) {
-  if (!pool.image) return;
-  if (api == Api::cpu) at.fail("the CPU backend has no images");
-  if (pool.host_visible) at.fail("an image is not host_visible");
-  if (pool.image->bytes() != pool.bytes)
-    at.fail("an image of " + std::to_string(pool.image->bytes()) + " bytes in a pool of " + std::to_string(pool.bytes));
-}
-
-void check_image(const Reader& at, const Pool& pool, const Buffer& buffer) {
-  if (!pool.image && !buffer.image) return;
-  if (!pool.image || !buffer.image) at.fail("it and its pool `" + pool.id + "` are not both images");
-  const Image &whole = *pool.image, &top = *buffer.image;
-  if (top.width != whole.width || top.half != whole.half || top.height > whole.height || buffer.offset != 0)
-    at.fail("an image of " + std::to_string(top.width) + " x " + std::to_string(top.height) +
-            " is not the top of its pool `" + pool.id + "`, " + std::to_string(whole.width) + " x " +
-            std::to_string(whole.height));
-  if (buffer.blob_offset) at.fail("an image takes no content from blob.bin");
-}
-
-void check_no_image(const Reader& at, const Buffer& buffer) {
-  if (buffer.image) at.fail("`" + buffer.id + "` is an image; only kernels read and write images");
-}
-
 void check_arguments(const Reader& at, const Plan& plan, const Program& program,
                      const std::vector<Argument>& arguments) {
   if (arguments.size() != program.parameters.size())
@@ -56,10 +33,6 @@ void check_arguments(const Reader& at, const Plan& plan, const Program& program,
       if (plan.beside(arguments[i].buffer) != program.beside)
         at.fail("argument " + std::to_string(i) + ", `" + buffer.id + "`, is not of the API of program `" + program.id +
                 "`: transfer it first");
-      if (parameter.image != buffer.image.has_value())
-        at.fail("argument " + std::to_string(i) + ", `" + buffer.id + "`, is " + (buffer.image ? "an" : "no") +
-                " image, but parameter `" + parameter.name + "` of program `" + program.id + "` is " +
-                (parameter.image ? "one" : "a buffer"));
     }
     scalars += parameter.kind != Parameter::Kind::buffer;
   }
@@ -69,8 +42,6 @@ void check_arguments(const Reader& at, const Plan& plan, const Program& program,
 
 void check_copy(const Reader& at, const Plan& plan, const Step& copy) {
   const Buffer &source = plan.buffers[copy.source], &target = plan.buffers[copy.target];
-  check_no_image(at, source);
-  check_no_image(at, target);
   check_range(at, "source buffer `" + source.id + "`", copy.source_offset, copy.bytes, source.bytes);
   check_range(at, "target buffer `" + target.id + "`", copy.target_offset, copy.bytes, target.bytes);
   const uint64_t from = source.offset + copy.source_offset, to = target.offset + copy.target_offset;

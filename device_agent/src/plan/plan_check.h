@@ -14,11 +14,6 @@ namespace pocketfarm {
 void check_range(const Reader& at, const std::string& whole, uint64_t offset, uint64_t bytes, uint64_t size);
 void check_arguments(const Reader& at, const Plan& plan, const Program& program,
                      const std::vector<Argument>& arguments);
-// An image pool has the bytes of its image, on a GPU.
-void check_pool(const Reader& at, const Pool& pool, Api api);
-// An image is the top of its pool: the same width and format.
-void check_image(const Reader& at, const Pool& pool, const Buffer& buffer);
-void check_no_image(const Reader& at, const Buffer& buffer);
 // A copy stays within its buffers and does not overlap itself.
 void check_copy(const Reader& at, const Plan& plan, const Step& copy);
 // A step that moves data stays on one side of a mixed plan.

@@ -34,20 +34,7 @@ Status check_requires(const Requires& needs, const ApiFacts& facts) {
     return error;
   if (auto error = at_most("requires.work_group", needs.work_group, facts.max_work_group, "max_work_group", device))
     return error;
-  if (auto error = at_most("requires.local_bytes", needs.local_bytes, facts.local_bytes, "local_bytes", device))
-    return error;
-  if (needs.image_width > 0 && facts.max_image_width == 0)
-    return Error{Code::unsupported, "the plan needs images, which `" + device + "` does not offer; compile the plan with layout buffer"};
-  if (auto error = at_most("requires.image_width", needs.image_width, facts.max_image_width, "max_image_width", device))
-    return error;
-  return at_most("requires.image_height", needs.image_height, facts.max_image_height, "max_image_height", device);
-}
-
-Requires image_needs(const Image& image) {
-  Requires needs;
-  needs.image_width = image.width;
-  needs.image_height = image.height;
-  return needs;
+  return at_most("requires.local_bytes", needs.local_bytes, facts.local_bytes, "local_bytes", device);
 }
 
 Status check_memory(const Plan& plan, const ApiFacts& facts) {
@@ -56,8 +43,6 @@ Status check_memory(const Plan& plan, const ApiFacts& facts) {
     if (auto error = at_most("pool `" + pool.id + "`", pool.bytes, facts.max_buffer_bytes, "max_buffer_bytes",
                              facts.device_name))
       return error;
-    if (pool.image)
-      if (auto error = check_requires(image_needs(*pool.image), facts)) return error;
     total = pool.bytes > UINT64_MAX - total ? UINT64_MAX : total + pool.bytes;
   }
   if (auto error = at_most("the sum of all pools", total, facts.global_bytes, "global_bytes", facts.device_name))

@@ -9,11 +9,10 @@ Parameter parameter(const Reader& json) {
   json.only({"name", "kind", "access", "texel"});
   Parameter out;
   out.name = json.at("name").text();
-  const std::string kind = json.at("kind").word({"buffer", "image", "i32", "f32"});
+  const std::string kind = json.at("kind").word({"buffer", "i32", "f32"});
   out.kind = kind == "i32"   ? Parameter::Kind::i32
              : kind == "f32" ? Parameter::Kind::f32
                              : Parameter::Kind::buffer;
-  out.image = kind == "image";
   const std::string access = json.has("access") ? json.at("access").word({"read", "write", "readwrite"}) : "read";
   out.reads = access != "write";
   out.writes = access != "read";

@@ -1,4 +1,4 @@
-// The stages of plan.json: loops of training.
+// The loops of plan.json: stages of a training, passes of a generation.
 #pragma once
 
 #include "system/json_reader.h"
@@ -9,5 +9,7 @@ namespace pocketfarm {
 
 // Adds the stages to a plan that has its steps and buffers. Throws PlanFault.
 void parse_stages(const Reader& json, const Names& buffers, Plan& plan);
+// The same of passes, with a stage for the steps of each.
+void parse_generation(const Reader& json, const Names& buffers, Plan& plan);
 
 }  // namespace pocketfarm

@@ -78,7 +78,6 @@ void StepParser::swap(const Reader& json, Step& step) const {
   json.only({"kind", "layer", "buffer", "host"});
   step.source = buffers_.find(json.at("buffer"));
   step.target = json.has("host") ? buffers_.find(json.at("host")) : step.source;
-  for (const auto index : {step.source, step.target}) check_no_image(json, plan_.buffers[index]);
   step.bytes = plan_.buffers[step.source].bytes;
   if (plan_.buffers[step.target].bytes != step.bytes)
     json.fail("buffers `" + plan_.buffers[step.source].id + "` and `" + plan_.buffers[step.target].id +

@@ -55,6 +55,13 @@ Status write_variables(std::string_view values, const Plan& plan, Backend& backe
   return kOk;
 }
 
+Status clear_states(const Plan& plan, Backend& backend) {
+  for (const Buffer* buffer : variables(plan))
+    if (!buffer->blob_offset)
+      if (auto error = backend.write(*buffer, std::vector<std::byte>(buffer->bytes).data(), buffer->bytes)) return error;
+  return kOk;
+}
+
 Result<Stored> write_checkpoint(const std::string& file, const Plan& plan, Backend& backend) {
   const auto values = read_variables(plan, backend);
   if (!values) return values.error();

@@ -19,6 +19,8 @@ struct Stored {
 // The variables' contents, in the plan's order.
 Result<std::string> read_variables(const Plan& plan, Backend& backend);
 Status write_variables(std::string_view values, const Plan& plan, Backend& backend);
+// Those that nothing fills when a plan is loaded, keys and values of tokens that came before, become zeros.
+Status clear_states(const Plan& plan, Backend& backend);
 // Written beside its place and renamed: a reader finds the one before or this one.
 Result<Stored> write_checkpoint(const std::string& file, const Plan& plan, Backend& backend);
 // Into the device's variables, once everything is found right. `usage` where the file is damaged or another plan's.

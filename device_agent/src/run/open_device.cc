@@ -4,6 +4,7 @@
 #include "backends/mixed/mixed.h"
 #include "device/affinity.h"
 #include "journal/setup_log.h"
+#include "checkpoint.h"
 
 namespace pocketfarm {
 namespace {
@@ -50,6 +51,7 @@ Status load(const Bundle& bundle, const Inputs& inputs, const MemoryLimit& limit
     if (auto error = check_limits(bundle.plan, backend.facts())) return error;
   if (auto error = check_memory_limit(bundle.plan, limit)) return error;
   if (auto error = backend.prepare(bundle, log)) return error;
+  if (auto error = clear_states(bundle.plan, backend)) return error;
   const int64_t start_ns = boottime_ns();
   if (auto error = inputs.write(backend)) return error;
   log.record("input", start_ns, "", false, inputs.bytes());

@@ -1,5 +1,6 @@
 #include "runner.h"
 
+#include "generation.h"
 #include "open_device.h"
 #include "outputs.h"
 #include "sampling.h"
@@ -27,6 +28,14 @@ Status check_training(const Args& args, bool trains) {
   return kOk;
 }
 
+Status check_generation(const Args& args, bool generates) {
+  if (generates && (args.tokens.empty() || args.generate == 0 || args.inferences > 1))
+    return Error{Code::usage, "this plan generates text: give --tokens FILE and --generate N, and leave out --inferences"};
+  if (!generates && (!args.tokens.empty() || args.generate > 0 || args.context > 0))
+    return Error{Code::usage, "--tokens, --context and --generate are for plans that generate text, and this plan has no passes"};
+  return kOk;
+}
+
 }  // namespace
 
 Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& journal, Watchdog& watchdog) {
@@ -46,7 +55,8 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
   if (!opened) return opened.error();
   Backend& device = **opened;
   Outputs outputs(bundle->plan, inputs->frames());
-  const bool trains = !bundle->plan.stages.empty();
+  const bool trains = bundle->plan.trains(), generates = !bundle->plan.passes.empty();
+  if (auto error = check_generation(args, generates)) return *error;
   if (auto error = check_training(args, trains)) return *error;
   const bool streams = args.inferences > 1 && args.warmup + args.samples + args.load_ms > 0;
   const bool moved = streams && (inputs->frames() > 1 || bundle->plan.overwrites_inputs());
@@ -57,7 +67,10 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
   Training training(bundle->plan, device, *inputs, frames, journal, args);
   if (auto error = trains ? training.resume() : kOk) return *error;
   if (auto error = trains ? training.build(log) : kOk) return *error;
-  const auto samples = run_block(args, environment, journal, trains ? training : sampling);
+  auto generation = generates ? Generation::open(bundle->plan, device, journal, args) : Result<Generation>(Error{});
+  if (generates && !generation) return generation.error();
+  Samples& taken = generates ? static_cast<Samples&>(*generation) : trains ? training : sampling;
+  const auto samples = run_block(args, environment, journal, taken);
   if (!samples) return samples.error();
   if (auto error = sampling.layer_passes(args.layer_passes)) return *error;
   journal.write("memory", memory_fields(device.device_bytes()));

@@ -49,7 +49,7 @@ Result<std::unique_ptr<Network>> read_network(const std::string& name, const std
   if (!bundle) return bundle.error();
   network->bundle = std::move(*bundle);
   if (!network->bundle.plan.stages.empty())
-    return Error{Code::usage, "network `" + name + "`: its plan trains; serve a plan of the trained network"};
+    return Error{Code::usage, "network `" + name + "`: its plan trains or generates; serve a plan of one inference"};
   auto inputs = Inputs::open(network->bundle.plan, inputs_of(args, name), /*stream=*/false);
   if (!inputs) return inputs.error();
   network->inputs = std::move(*inputs);

@@ -13,6 +13,7 @@ const char* const kUsage =
     "                            [--await-discharging-ms N] [--discharging-sign 1|-1] [--idle-ms N]\n"
     "                            [--warmup N] [--warmup-stable SHARE] [--samples N] [--inferences N] [--load-ms N]\n"
     "                            [--layer-passes N]\n"
+    "                            [--tokens FILE] [--context N] [--generate N]\n"
     "                            [--epochs N] [--checkpoint FILE] [--checkpoint-every N] [--resume FILE]\n"
     "                            [--threads N] [--threads-per-call] [--threads-in-order] [--pin-threads]\n"
     "                            [--pipeline none|balanced|by_kind|across]\n"
@@ -75,6 +76,9 @@ Options run(Args& args) {
           {"--largest-object", bytes(args.largest_object)},
           {"--inferences", count(args.inferences, 1, 100'000)},
           {"--layer-passes", count(args.layer_passes, 0, 10'000)},
+          {"--tokens", some_text(args.tokens)},
+          {"--context", count(args.context, 0, 1'000'000'000)},
+          {"--generate", count(args.generate, 1, 1'000'000)},
           {"--epochs", count(args.epochs, 0, 1'000'000)},
           {"--checkpoint", some_text(args.checkpoint)},
           {"--checkpoint-every", count(args.checkpoint_every, 1, 1'000'000)},

@@ -24,6 +24,9 @@ struct Args {
   int samples = 1;
   int inferences = 1;  // of a sample, back to back
   int load_ms = 0;
+  std::string tokens;  // of a plan that generates: file of whole numbers of 64 bits
+  int context = 0;     // of them, those that are taken before the clock starts
+  int generate = 0;    // tokens behind them
   int epochs = 0;  // of a plan that trains, at most; 0: all that it has
   std::string checkpoint;  // file of its variables, written every so many epochs and at the end
   int checkpoint_every = 0;

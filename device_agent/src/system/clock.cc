@@ -1,6 +1,5 @@
 #include "clock.h"
 
-#include <sys/resource.h>
 #include <time.h>
 
 #include <cstdlib>
@@ -20,13 +19,6 @@ int64_t now_ns(clockid_t clock) {
 }  // namespace
 
 int64_t boottime_ns() { return now_ns(CLOCK_BOOTTIME); }
-
-int64_t process_cpu_ns() {
-  rusage ended{};
-  ::getrusage(RUSAGE_CHILDREN, &ended);
-  const int64_t us = (ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) * int64_t{1'000'000} + ended.ru_utime.tv_usec + ended.ru_stime.tv_usec;
-  return now_ns(CLOCK_PROCESS_CPUTIME_ID) + us * 1000;
-}
 
 int64_t suspended_ns(const std::string& sysroot) {
   constexpr int kReadings = 16;  // the shortest is the one that nothing came between

@@ -7,7 +7,6 @@
 namespace pocketfarm {
 
 int64_t boottime_ns();
-int64_t process_cpu_ns();  // of the processor: all threads of this process, and children that it waited for
 // Time since boot during which the system was suspended. A virtual phone, whose kernel is its host's, tells its own time
 // in /proc/suspended_ns below `sysroot`.
 int64_t suspended_ns(const std::string& sysroot);

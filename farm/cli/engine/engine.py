@@ -214,6 +214,21 @@ def infer(
         Path | None,
         typer.Option("--outputs", metavar="DIR", help="Write the model's outputs as DIR/<output name>.npy."),
     ] = None,
+    language_model: Annotated[
+        Path | None,
+        typer.Option(
+            "--language-model", metavar="M", help="Decoder that generates, with its cache.", show_default=False
+        ),
+    ] = None,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokens", metavar="FILE", help="Numbers of its prompt's tokens: .npy or text.", show_default=False
+        ),
+    ] = None,
+    generate: Annotated[
+        int, typer.Option("--generate", metavar="N", min=1, max=1_000_000, help="Tokens that it generates.")
+    ] = 16,
     seed: SeedOption = 1,
     tuned: TunedOption = True,
     state: StateOption = None,
@@ -227,8 +242,23 @@ def infer(
     With `--dump` nothing is fused, and every node's output is written in the model's own type, shape and layout;
     `DIR/index.json` says which file holds which tensor.
 
+    With `--language-model` the tokens that follow those of `--tokens` are generated, each the likeliest.
+
     Example: `farm infer squeezenet.onnx --input cat.npy --backend vulkan --dump tensors`
     """
+    if language_model is not None or tokens is not None:
+        if language_model is None or tokens is None or any((model, network, input_files, size, batch, dump, outputs)):
+            raise typer.BadParameter("give --language-model M with --tokens FILE, without other models and inputs")
+        from . import generation
+
+        with _spinner() as progress:
+            task = progress.add_task("starting")
+            facts = generation.generate(
+                language_model, tokens, generate, device=device, options=options, settings=settings_of(state),
+                tuned=tuned, report=lambda phase, *_: progress.update(task, description=phase),
+            )  # fmt: skip
+        print_json(facts) if as_json else out().print(generation.render(facts))
+        return
     work = _work(input_files or (), lambda given: load_graph(model, network, seed, size, batch, given), seed)
     from workers.infer import infer as run_inferences  # takes a moment, for which a model that is refused need not wait
 

@@ -21,7 +21,7 @@ NOT_SO = 1
 
 
 def check(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="ONNX file.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="ONNX or GGUF file.")],
     batch: BatchOption = None,
     size: SizeOption = None,
     as_json: JsonOption = False,
@@ -33,10 +33,10 @@ def check(
 
     Example: `farm networks check model.onnx --json`
     """
-    from kernels.frontend.onnx import load_onnx
+    from kernels.frontend.load import load_file
 
     try:
-        graph = load_onnx(model, batch=batch, sizes=sizes_in(size or ()))
+        graph = load_file(model, batch=batch, sizes=sizes_in(size or ()))
     except ModelError as e:
         _tell_obstacles(e, as_json=as_json)
         raise typer.Exit(NOT_SO) from e

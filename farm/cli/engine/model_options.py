@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ModelArgument = Annotated[
     Path | None,
-    typer.Argument(metavar="MODEL.onnx", help="ONNX file, or the name of a built-in network.", show_default=False),
+    typer.Argument(metavar="MODEL", help="ONNX or GGUF file, or the name of a built-in network.", show_default=False),
 ]
 NetworkOption = Annotated[
     str | None,
@@ -65,7 +65,7 @@ def load_graph(
     from kernels.frontend.load import load_workload
 
     if (model is None) == (network is None):
-        raise typer.BadParameter("give either a MODEL.onnx or --network NAME (`farm networks` lists them)")
+        raise typer.BadParameter("give either a MODEL or --network NAME (`farm networks` lists them)")
     if model is not None and not model.suffix and len(model.parts) == 1 and not model.is_file():
         network, model = model.name, None
     return load_workload(

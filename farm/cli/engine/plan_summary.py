@@ -96,8 +96,6 @@ def render(plan: Plan) -> RenderableType:
         rows.append(("[bold]refused[/]", escape(f"{layer}: {why}; by {plan.options[f'algorithm:{layer}']} instead")))
     for layer, words in _divided(plan).items():
         rows.append(("[bold]divided[/]", escape(f"{layer} into {words}")))
-    if plan.options.get("layout") == "image":
-        rows.append(("[bold]images[/]", escape(_images(plan))))
     moved = movements(plan)
     rows.append(("[bold]moved[/]", _moved_text(moved)))
     return Group(Listing(("", ""), rows, header=False), "", _movements(moved), "", _steps(plan))
@@ -163,15 +161,6 @@ def _divided(plan: Plan) -> dict[str, str]:
     """Layers in parts, with the reason."""
     parts = {key: str(words) for key, words in plan.options.items() if key.startswith("parts:")}
     return {key.removeprefix("parts:"): words for key, words in parts.items()}
-
-
-def _images(plan: Plan) -> str:
-    inside = [buffer for buffer in plan.buffers if buffer.image is not None]
-    reasons = {key.removeprefix("buffer:"): why for key, why in plan.options.items() if key.startswith("buffer:")}
-    outside = [f"{tensor} ({why})" for tensor, why in reasons.items()]
-    size = wording.memory_size(sum(pool.bytes for pool in plan.pools if pool.image is not None))
-    shared = sum(pool.image is not None for pool in plan.pools)
-    return f"{len(inside)} activations in {shared} images ({size}); in buffers: {', '.join(outside) or 'none'}"
 
 
 def _moved_text(moved: Sequence[Movement]) -> str:

@@ -64,10 +64,11 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
     if as_json:
         rows = [
             {
-                "engine": name, "takes": engines[name].takes, "devices": runs(name), "missing": missing(name),
+                "engine": name, "takes": engine.takes, "devices": runs(name), "missing": missing(name),
+                "axes": [axis.model_dump(mode="json") for axis in engine.axes],
                 "builds": [_row(build, found) for build in brought[name]],
             }
-            for name in sorted(engines)
+            for name, engine in sorted(engines.items())
         ]  # fmt: skip
         print_json(rows)
         return
@@ -79,11 +80,11 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
         return ", ".join(on) or f"none: {missing(name)}"
 
     told = [
-        (name, ", ".join(engines[name].takes), escape(where(name)),
+        (name, ", ".join(engine.takes), ", ".join(axis.name for axis in engine.axes), escape(where(name)),
          escape("; ".join(f"{b.abi} {b.version or '?'}, {size_text(b.bytes)}" for b in brought[name])))
-        for name in sorted(engines)
+        for name, engine in sorted(engines.items())
     ]  # fmt: skip
-    out().print(Listing(("engine", "workloads", "devices", "folders"), told))
+    out().print(Listing(("engine", "workloads", "axes ENGINE.AXIS", "devices", "folders"), told))
 
 
 def _row(build: EngineBuild, devices: list[Device]) -> dict[str, object]:

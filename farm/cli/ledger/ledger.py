@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from farm.access import find_experiment, open_ledger, settings_of
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json, say
 
 from .archives import adopt, archive, prune
 from .check import check
 from .copies import backup, restore
+from .reread import reread
+
+if TYPE_CHECKING:
+    from orchestrator.ledger import Renewed
 
 group = typer.Typer(
     name="ledger",
@@ -37,33 +41,50 @@ def recompute(
     everything: Annotated[
         bool, typer.Option("--all", help="Every row, including those of this version, for example after damage.")
     ] = False,
+    engine: Annotated[
+        str | None, typer.Option("--engine", metavar="ENGINE", help="Only experiments that this engine ran.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would change.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compute the figures of blocks again from their records: rows that are missing, faulty, or of another version.
 
     Results are computed from these rows, and missing rows are made when a result needs them. This command makes them in
-    advance, for example after an upgrade. Records are never changed. Exit status 1 if a record gives no figures.
+    advance, for example after an upgrade. It also reads the kept output of programs again, so that a mended parser
+    corrects old records; the earlier reading stays in the record. Exit status 1 if a record gives no figures.
 
-    Example: `farm ledger recompute`, `farm ledger recompute latest --all`
+    Example: `farm ledger recompute`, `farm ledger recompute latest --engine command --dry-run`
     """
     from orchestrator.ledger import Renewed
 
-    total = Renewed()
-    with open_ledger(settings_of(state)) as ledger:
+    settings, total = settings_of(state), Renewed()
+    with open_ledger(settings) as ledger:
         names = [find_experiment(ledger, experiment).id] if experiment else [row.id for row in ledger.experiments()]
+        if engine is not None:
+            names = [name for name in names if any(cell.engine == engine for cell in ledger.cells(name).values())]
         with log().status("reading") as status:
+            readings = reread(settings, ledger, names, engine, dry_run=dry_run)
             for number, name in enumerate(names, 1):
-                for done in ledger.renew_figures(name, everything=everything, faulty=True):
+                for done in ledger.renew_figures(name, everything=everything, faulty=True, dry=dry_run):
                     total = total.plus(done)
                     status.update(f"{name} ({number} of {len(names)}): {total.looked_at} rows")
     if as_json:
-        print_json({"experiments": len(names), **total._asdict()})
+        print_json({"experiments": len(names), **total._asdict(), "readings": readings})
     else:
-        out().print(
-            f"{total.looked_at} rows of {len(names)} experiments made anew: {total.changed} changed, "
-            f"{total.faulty} without figures",
-            soft_wrap=True,
-        )
+        _show(total, len(names), readings, dry_run=dry_run)
     if total.faulty:
         raise typer.Exit(1)
+
+
+def _show(total: Renewed, experiments: int, readings: list[dict[str, Any]], *, dry_run: bool) -> None:
+    for each in readings:
+        (was, now), (before, after) = zip(each["outcome"], each["cause"], strict=True), each["samples"]
+        words = " -> ".join(": ".join(filter(None, told)) for told in (was, now))
+        say(f"{each['job']} attempt {each['attempt']}: {words}, samples {before} -> {after}")
+    made = "would be made anew" if dry_run else "made anew"
+    counts = "" if dry_run else f": {total.changed} changed, {total.faulty} without figures"
+    out().print(f"{total.looked_at} rows of {experiments} experiments {made}{counts}", soft_wrap=True)
+    if readings:
+        verb = "would read" if dry_run else "read"
+        out().print(f"{len(readings)} records {verb} otherwise; earlier readings are kept", soft_wrap=True)

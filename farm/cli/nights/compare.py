@@ -201,7 +201,8 @@ def _content(
         names = f"{a} {axis}={values[0]}", f"{a} {axis}={values[1]}"
     kept = sides_read[0].kept, sides_read[1].kept
     serials = frozenset().union(*(each.serials for each in sides_read))
-    return Content(*names, comparison.compare(first, second, rules, match), rules, kept, serials)
+    rows = comparison.with_engines(comparison.compare(first, second, rules, match))
+    return Content(*names, rows, rules, kept, serials)
 
 
 def _only(rows: list[SideRow], where: dict[str, str], metrics: frozenset[str] = frozenset()) -> list[SideRow]:

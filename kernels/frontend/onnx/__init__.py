@@ -18,18 +18,20 @@ import onnx
 
 from kernels.errors import ModelError, checkpoint
 from kernels.frontend.input_file import NOTHING_GIVEN, Given
+from kernels.ir.decoder import DecoderStep
 from kernels.ir.graph import Graph
 
 from . import operators, rewriting
 from .context import Context, OnnxNode
 from .counted_rows.counts import write_out
+from .counted_rows.decoder import Decoder, newest, step_of
 from .counted_rows.lanes import join_lanes
 from .counted_rows.rows import output_counts
 from .importing import Importer
 from .operator import Operators, some_computed
 from .reading.graphs import names_read
 from .reading.inference import Inference
-from .reading.inputs import fixed_inputs, input_shapes
+from .reading.inputs import declared_sizes, fixed_inputs, input_shapes, type_name
 from .reading.model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, ModelFile, opset, read_model, tensor_array
 from .reading.node_checker import NodeChecker
 from .reading.obstacles import Obstacles
@@ -77,12 +79,34 @@ def import_model(
         raise type(e)(f"{file.name}: {e}", e.obstacles) from e
 
 
+def import_decoder(file: ModelFile, capacity: int, tokens: int) -> DecoderStep:
+    """Return the step of a language model's decoder: `tokens` tokens at a computed position, a state of so many.
+
+    Raises as `import_model` does, and ModelError for a file that has no cache, or one whose length is not open.
+    """
+    version, decoder = opset(file.proto, file.name), Decoder(capacity, tokens)
+    outputs = [port.name for port in file.proto.graph.output]
+    try:
+        model = expanded(file.proto, version, OPERATORS)
+        shapes_of = partial(_shapes, decoder, outputs)
+        return step_of(_import(model, file, version, {}, shapes_of, decoder), decoder)
+    except ModelError as e:
+        raise type(e)(f"{file.name}: {e}", e.obstacles) from e
+
+
+def _shapes(
+    decoder: Decoder, outputs: list[str], ports: list[onnx.ValueInfoProto], **_: object
+) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+    return decoder.shapes({port.name: declared_sizes(port) for port in ports}, outputs)
+
+
 def _import(
     model: onnx.ModelProto,
     file: ModelFile,
     version: int,
     sizes: Mapping[str, Any],
     shapes_of: Callable[..., tuple[dict[str, tuple[int, ...]], dict[str, str]]],
+    decoder: Decoder | None = None,
 ) -> Graph:
     graph = model.graph
     limit_suppression(graph)
@@ -94,6 +118,7 @@ def _import(
     ports = [port for port in graph.input if port.name not in constants]
     constants |= (fixed := fixed_inputs(ports, sizes))
     ports = [port for port in ports if port.name not in fixed]
+    outputs = tuple(dict.fromkeys(port.name for port in graph.output))  # PyTorch names one that is returned twice twice
     inputs, refused = shapes_of(ports, sizes={name: size for name, size in sizes.items() if name not in fixed})
     written = frozenset(name for node in graph.node for name in node.output)
     check, inference = NodeChecker(version, model.ir_version, OPERATORS), Inference(version, model.ir_version)
@@ -106,11 +131,13 @@ def _import(
 
     to = Context(version, constants, {}, folder, written, each)
     for port in ports:
-        if port.name in refused:
+        if port.name not in inputs:
             continue
         to.add_shape(port.name, inputs[port.name])
-        to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
-    outputs = tuple(dict.fromkeys(port.name for port in graph.output))  # PyTorch names one that is returned twice twice
+        to.types[port.name] = _type(port)
+    if decoder is not None:
+        kinds = {port.name: _type(port) for port in ports}
+        decoder.begin({port.name: declared_sizes(port) for port in ports}, kinds, to)
     read = frozenset((*outputs, *names_read(graph.node)))
 
     def alone(proto: onnx.NodeProto) -> None:
@@ -135,7 +162,9 @@ def _import(
     for name in outputs:
         if name in to.extents:
             write_out(OnnxNode(name, "", version, (name,), (name,), {}), to, name)
-    further = output_counts(to, outputs)
+    state = {past: newest(to, name) for past, name in decoder.past.items()} if decoder else {}
+    ports = [name for name in outputs if not decoder or name not in decoder.past.values()]
+    outputs, further = (*ports, *state.values()), output_counts(to, ports)
     join_lanes(to, (*outputs, *further))
     _check_outputs(graph, outputs, inputs, to)
     _check_types(graph, to)
@@ -152,7 +181,13 @@ def _import(
         to.places,
         to.sums,
         types,
+        state,
     )
+
+
+def _type(port: onnx.ValueInfoProto) -> np.dtype[Any]:
+    kind: np.dtype[Any] = onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type)
+    return kind
 
 
 def _import_one(node: OnnxNode, to: Context) -> None:
@@ -258,8 +293,8 @@ def _check_types(graph: onnx.GraphProto, to: Context) -> None:
     for port in graph.output:
         said, found = port.type.tensor_type.elem_type, onnx.helper.np_dtype_to_tensor_dtype(to.type_of(port.name))
         if said not in (onnx.TensorProto.UNDEFINED, found):
-            node, name = writers.get(port.name), onnx.TensorProto.DataType.Name
-            by = f"node {node.name!r} ({node.op_type})" if node else "the model"
+            node = writers.get(port.name)
+            by = f"node {node.name!r} ({node.op_type}) gives" if node else "the model gives"
             raise ModelError(
-                f"output {port.name!r} is declared {name(said)}, but {by} gives {name(found)}; the model is damaged"
+                f"output {port.name!r} is declared {type_name(said)}, but {by} {type_name(found)}; the model is damaged"
             )

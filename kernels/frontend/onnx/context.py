@@ -123,6 +123,8 @@ class Context:
     """Optionals that have no element."""
     pooled: dict[str, Maxima] = field(default_factory=dict)
     """Tensors that hold the places of the largest elements of windows, counted by rows."""
+    states: frozenset[str] = frozenset()
+    """Inputs that are states: what lies behind their valid rows is finite."""
     written_out: int = 0
     """Nodes of graphs inside of nodes that were imported, each as often as it runs."""
 

@@ -32,6 +32,9 @@ class Count:
             return 0
         if is_number(other, 0):
             return self
+        if self.expression[0] == "add" and other in self.expression[1:]:
+            rest: Extent = self.expression[2 if self.expression[1] == other else 1]  # type: ignore[assignment]
+            return rest
         return _of("sub", self, other, self.least - high(other), self.most - low(other))
 
     def __rsub__(self, other: int) -> Extent:

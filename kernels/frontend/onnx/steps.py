@@ -68,10 +68,12 @@ class Steps:
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
-    def emit(self, op: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None) -> str:
-        """Append a canonical node; of weights alone compute a weight, because passes expect that a node reads an
-        activation."""
-        target = self.to.fresh(f"{next(filter(None, self.node.outputs))}.{len(self.to.nodes)}")
+    def emit(
+        self, op: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None, target: str = ""
+    ) -> str:
+        """Append a canonical node, whose result may be named; of weights alone compute a weight, because passes expect
+        that a node reads an activation."""
+        target = target or self.to.fresh(f"{next(filter(None, self.node.outputs))}.{len(self.to.nodes)}")
         new = Node(self.node.name, op, tuple(inputs), (target,), dict(attributes or {}))
         shape = output_shape(new, self.to.shapes)
         if self.to.weights.keys() >= {*inputs}:

@@ -42,6 +42,7 @@ _CONV = "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups has_bias has_resid
 
 _PLACES = " ".join(f"{name}_start {name}_image {name}_head {name}_row" for name in ("q", "k", "v", "dst"))
 
+_CACHED = "images heads rows capacity depth start image head row turned by_place places batches normed"
 _INT8_BUFFERS = "src weight scale sums bias residual affine"
 _INT8_CONV = (
     "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups source has_bias has_residual activation dst_channels "
@@ -70,14 +71,23 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "matmul": _parameters("a b dst*", "batch m k n"),
     # mode 0 max, 1 average over the valid elements, 2 average over the whole window (pads count)
     "pool2d": _parameters("src dst*", "n c h w oh ow kh kw sh sw pad_t pad_l mode dst_channels dst_offset pad_b pad_r"),
+    # src (outer, rows, inner) into dst (outer, axis, inner) from the row `position` on, or where its last rows end
+    "put_rows": _parameters("src position dst+", "outer axis inner rows"),
     # src and dst (outer, axis, inner)
     "softmax": _parameters("src dst*", "outer axis inner"),
     # softmax(scale * q k) v of each head: q (rows, depth), k (keys, depth), v (keys, columns); elements of a row
     # lie side by side, rows at start + a step for each image, head and row
     "attention": _parameters("q k v dst*", f"images heads rows keys depth columns {_PLACES}", "scale"),
+    # attention over a cache, as kernels/ir/cache.py says: past and dst (images, heads, capacity, depth); ends (images)
+    # of i32 or i64; cosines and sines (places, turned / 2), or (batches, rows, turned / 2) where not by_place
+    "append": _parameters("past src ends cosines sines norm dst*", _CACHED, "epsilon"),
+    # k (images, shared, capacity, depth), v (images, shared, capacity, columns), dst (images, rows, heads, columns)
+    "attend": _parameters(
+        "q k v ends cosines sines norm dst*", f"{_CACHED} shared columns window", "epsilon scale softcap"
+    ),
     # (src - mean) / max(sqrt(mean squared distance from the mean + epsilon), least) * scale + shift of each row; scale
-    # and shift (columns); 0 stands for the mean where `centred` is 0
-    "row_norm": _parameters("src scale shift dst*", "rows columns centred", "epsilon least"),
+    # and shift (columns); 0 stands for the mean where `centred` is 0; beside (rows, columns) is added where `added`
+    "row_norm": _parameters("src scale shift beside dst*", "rows columns centred added", "epsilon least"),
     # op 0 add, 1 multiply; a (outer, axis, inner); b the same shape (mode 0), (axis) (mode 1) or one element (mode 2)
     "binary": _parameters("a b dst*", "op mode outer axis inner activation", "lo hi"),
     # dst = src * scale[c] + shift[c]; src and dst (n, c / lanes, hw, lanes): lanes 1 or 16, which c is a multiple of
@@ -116,8 +126,9 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # dst (n, c blocks, 16)
     "global_average_pool_nc16": _parameters("src dst*", "n c hw"),
     "lrn_nc16": _parameters("src dst*", "n c hw size", "alpha beta bias"),
-    # src (n, c) and dst (n, m) row-major; weight (m blocks, c, 16)
-    "dense_nc16": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
+    # src (n, c), beside and dst (n, m) row-major; weight (m blocks, c, 16); joins 1: beside is added behind the
+    # activation, 2: multiplied
+    "dense_nc16": _parameters("src weight bias beside dst*", "n c m has_bias activation joins", "lo hi"),
     # as conv2d_nc16 and dense in 8 bits: weight int8 (k blocks, depth / 4, 16, 4), of a lane its `scale` and
     # its weights' sum (int32), (k blocks, 16) each; `values` holds the input in uint8, by (`steps`) 0 its image's or
     # row's range, 1 a scale and the whole number of 0, 2 the range of all, as ONNX's DynamicQuantizeLinear has it.

@@ -17,6 +17,7 @@ from kernels.ir.shapes import MAX_TAKE_RANK, REDUCTIONS, Shape
 from kernels.ir.sorting import GIVES, twin
 from kernels.ir.strides import MAX_AXES, along_channels, strided
 from kernels.ir.taking import Axis, axes_of, joined
+from kernels.lower.states import copy_for, writes_in_place
 
 from .context import CpuContext
 from .functions import CODES, WHOLE_CODES, with_whole_functions
@@ -146,6 +147,21 @@ def lower_gather(context: CpuContext, node: Node) -> None:
     }  # fmt: skip
     src, indices = (context.read(name) for name in node.inputs)
     context.call("gather_values", node, {"src": src, "indices": indices, "dst": context.write(node.output)}, ints)
+
+
+def lower_put_rows(context: CpuContext, node: Node) -> None:
+    """Append in place to a state that nothing else reads, or to a copy."""
+    source, rows, position = map(context.read, node.inputs)
+    if writes_in_place(context.graph, node):
+        context.buffers[node.output] = source
+    else:
+        copy_for(context.draft, node, context.place_of(source)[:2], context.write(node.output))
+    shape, axis = context.graph.shapes[node.output], node.attributes["axis"]
+    ints = {
+        "outer": prod(shape[:axis]), "axis": shape[axis], "inner": prod(shape[axis + 1 :]),
+        "rows": context.graph.shapes[node.inputs[1]][axis],
+    }  # fmt: skip
+    context.call("put_rows", node, {"src": rows, "position": position, "dst": context.buffers[node.output]}, ints)
 
 
 _KINDS = {kind: index for index, kind in enumerate(k for k in REDUCTIONS if k != "mean")} | {"mean": 0}

@@ -21,6 +21,7 @@ from .convolution import input_steps, lower_conv, lower_im2col
 from .general import (
     lower_gather,
     lower_map,
+    lower_put_rows,
     lower_reduce,
     lower_roi_align,
     lower_sort,
@@ -30,12 +31,15 @@ from .general import (
 )
 from .images import lower_instance_norm, lower_pad, lower_resize
 from .packing import BLOCK, MOST_WITH_OFFSETS, blocks, pack_bias, pack_dense, pack_int8
-from .rows import lower_attention, lower_row_norm
+from .rows import lower_attention, lower_cached, lower_row_norm
 
 
 def _activation(node: Node) -> tuple[dict[str, int], dict[str, float]]:
     code, lo, hi = activation_scalars(node)
     return {"activation": code}, {"lo": lo, "hi": hi}
+
+
+_JOINS = ("", "add", "mul")
 
 
 def _dense(context: CpuContext, node: Node) -> None:
@@ -62,9 +66,11 @@ def _dense(context: CpuContext, node: Node) -> None:
             ints, floats = {**ints, **given, "offsets": int(offsets)}, {**floats, **step}
             context.draft.chosen[node.name] = "int8"
         else:
-            operation = "dense_nc16"
+            operation, joins = "dense_nc16", node.attributes.get("joins", "")
             pack = partial(context.weight, f"{node.name}:weight", layout="packed")
             buffers = {"weight": context.once(("dense", node.inputs[1]), lambda: pack(pack_dense(weight)))}
+            buffers |= {"beside": context.read(node.inputs[3]) if joins else dst}
+            ints |= {"joins": _JOINS.index(joins)}
         if has_bias:
             bias = context.weight(f"{node.name}:bias", pack_bias(context.graph.constants[node.inputs[2]]), "packed")
     else:
@@ -280,10 +286,13 @@ LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "map": lower_map,
     "take": lower_take,
     "gather": lower_gather,
+    "put_rows": lower_put_rows,
     "reduce": lower_reduce,
     "sort": lower_sort,
     "suppress": lower_suppress,
     "roi_align": lower_roi_align,
     "attention": lower_attention,
     "row_norm": lower_row_norm,
+    "append": lower_cached,
+    "attend": lower_cached,
 }

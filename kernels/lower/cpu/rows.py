@@ -1,5 +1,5 @@
 """Operations of a transformer on rows: attention and normalisation (`kernels/passes/rows/fuse_attention.py`,
-`row_norms.py`)."""
+`row_norms.py`), and what goes over a cache (`kernels/ir/cache.py`)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,34 @@ def lower_attention(context: CpuContext, node: Node) -> None:
 
 def lower_row_norm(context: CpuContext, node: Node) -> None:
     shape = context.graph.shapes[node.output]
-    src, scale, shift = (context.read(name) for name in node.inputs)
-    buffers = {"src": src, "scale": scale, "shift": shift, "dst": context.write(node.output)}
+    given = [context.read(name) for name in node.inputs]
+    dst = context.write(node.output)
+    buffers = dict(zip(("src", "scale", "shift", "beside", "dst"), (*given, *(dst,) * (5 - len(given))), strict=True))
     a = node.attributes
     ints = {"rows": prod(shape[:-1]), "columns": shape[-1], "centred": int(a.get("centred", True))}
+    ints |= {"added": int(len(given) > 3)}
     floats = {"epsilon": float(a["epsilon"]), "least": float(a.get("least", 0.0))}
     context.call("row_norm", node, buffers, ints, floats, 8 * prod(shape))
+
+
+def lower_cached(context: CpuContext, node: Node) -> None:
+    """`append` and `attend`."""
+    a, shapes, attends = node.attributes, context.graph.shapes, node.op == "attend"
+    names = ("q", "k", "v") if attends else ("past", "src")
+    given = dict(zip((*names, "ends", "cosines", "sines", "norm"), node.inputs, strict=False))
+    images, shared, capacity, depth = shapes[node.inputs[1 if attends else 0]]
+    angles = shapes[given["cosines"]] if a["turned"] else (1,)
+    ints = {"images": images, "heads": a.get("heads", shared), "rows": a["rows"], "capacity": capacity, "depth": depth}
+    ints |= dict(zip(("start", "image", "head", "row"), a["place"], strict=True))
+    ints |= {"turned": a["turned"], "by_place": int(a["by_place"]), "places": angles[0], "batches": angles[0]}
+    ints |= {"normed": int(a["normed"])}
+    floats = {"epsilon": float(a["epsilon"])}
+    if attends:
+        ints |= {"shared": shared, "columns": shapes[given["v"]][3], "window": a["window"]}
+        floats |= {"scale": float(a["scale"]), "softcap": float(a["softcap"])}
+    dst = context.write(node.output)
+    buffers = {name: context.read(tensor) for name, tensor in given.items() if tensor}
+    buffers |= {name: dst for name in ("cosines", "sines", "norm") if name not in buffers}
+    order = (*names, "ends", "cosines", "sines", "norm")
+    flops = 4 * images * ints["heads"] * a["rows"] * capacity * depth if attends else 0
+    context.call(node.op, node, {**{name: buffers[name] for name in order}, "dst": dst}, ints, floats, flops)

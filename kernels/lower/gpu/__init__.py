@@ -12,6 +12,7 @@ from kernels.ir.graph import Graph, Node
 from kernels.lower.cpu.algorithms import in_int8
 from kernels.lower.draft import Draft
 from kernels.lower.outputs import ended, output_buffer
+from kernels.lower.states import keep_states
 from kernels.options import Limits, Options
 from kernels.plan.model import Copy, Port
 
@@ -21,15 +22,15 @@ from .convolution.squeeze import lower_squeeze
 from .elementwise import lower_affine, lower_binary
 from .instance_norm import lower_instance_norm
 from .int8 import lower_int8
-from .layout import row_major, single, write_single
+from .layout import plain, row_major, single, write_single
 from .maps import lower_map
 from .movement import lower_concat, lower_reshape, lower_slice
 from .pooling import lower_global_average_pool, lower_lrn, lower_pool, lower_softmax
 from .product import lower_dense, lower_matmul
 from .reduction import lower_reduce
 from .resampling import lower_pad, lower_resize, lower_roi_align
-from .rows import lower_attention, lower_row_norm, lower_sort, lower_suppress, lower_transpose
-from .taking import lower_gather, lower_take
+from .rows import lower_attention, lower_cached, lower_row_norm, lower_sort, lower_suppress, lower_transpose
+from .taking import lower_gather, lower_put_rows, lower_take
 from .values import Value
 
 LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
@@ -56,10 +57,13 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "map": lower_map,
     "take": lower_take,
     "gather": lower_gather,
+    "put_rows": lower_put_rows,
     "reduce": lower_reduce,
     "sort": lower_sort,
     "suppress": lower_suppress,
     "roi_align": lower_roi_align,
+    "append": lower_cached,
+    "attend": lower_cached,
     "row_norm": lower_row_norm,
     "attention": lower_attention,
 }
@@ -78,7 +82,10 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits, *, at_ports: bool 
                 family.check(options.of(layer), limits, [(layer, sizes)])
     context = GpuContext(graph, options, limits, at_ports=at_ports)
     for name in graph.inputs:
-        _add_input(context, name)
+        if name in graph.state:
+            context.new_data(name, "variable")
+        else:
+            _add_input(context, name)
     for context.position, node in enumerate(graph.nodes):
         checkpoint()
         if node.output in context.within or node.output in context.squeezed:
@@ -91,8 +98,9 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits, *, at_ports: bool 
             lower(context, node)
         else:
             lower_squeeze(context, node, inner)
-        if node.output in graph.outputs:  # at once, so that its memory is free for the next
+        if node.output in graph.ports_out:  # at once, so that its memory is free for the next
             _add_output(context, node.output)
+    keep_states(context.draft, graph, lambda name: (plain(context, name), 0))
     return ended(context.draft, graph, partial(_add_output, context))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from types import MappingProxyType
@@ -30,7 +30,6 @@ from kernels.source.tile import UNTILED, Tile
 from .expression_text import functions_at_end
 from .places.binding import as_bound
 from .places.flatten import is_read_in_stacks
-from .places.images import ImageChoice
 from .places.ports import in_rows, only_outputs
 from .places.statistics import statistics
 from .values import CodeBuffer, Value, Values, View
@@ -85,7 +84,6 @@ class GpuContext:
         """Tensors of a plan of halves that layers write in single where they write them row-major."""
         self.stored: dict[str, Storage] = {}
         """The types of buffers that hold something else than the plan's data: those, and whole numbers."""
-        self._images = ImageChoice(graph, options, limits, self._aliases) if options.layout == "image" else None
         if self.half and graph.places > _HALF_PLACES:
             raise OptionError(
                 f"{graph.name}: it computes places of {graph.places} elements as numbers, and fp16 holds whole numbers "
@@ -173,8 +171,13 @@ class GpuContext:
             buffer = self._new_single(tensor)
             self.values[tensor] = Value(single=buffer)
         else:
-            buffer = self.plain_buffer(tensor)
-            self.values[tensor] = Value(plain=buffer, single=buffer if self.is_whole(tensor) or not self.half else None)
+            buffer = self.new_data(tensor)
+        return buffer
+
+    def new_data(self, tensor: str, role: Role = "activation") -> str:
+        """A new row-major buffer of a tensor, in the plan's data type or of whole numbers."""
+        buffer = self.plain_buffer(tensor, role=role)
+        self.values[tensor] = Value(plain=buffer, single=buffer if self.is_whole(tensor) or not self.half else None)
         return buffer
 
     def _new_single(self, tensor: str) -> str:
@@ -189,17 +192,12 @@ class GpuContext:
             return self._part(tensor, whole, whole.stack0 + channel // 4)
         dims = self.dims(tensor)
         described = Tensor(shape=self.graph.shapes[tensor], dtype=self.dtype, layout="nc4hw4")
-        if self._images is not None:
-            image, why = self._images.of(tensor, dims, half=self.half)
-            if image is not None:
-                return View(self.draft.add_image(tensor, image, described), dims.stacks, 0)
-            self.draft.in_buffers[tensor] = why
         size = dims.packed_elements * (2 if self.half else 4)
         return View(self.draft.add_buffer(tensor, size, "activation", described), dims.stacks, 0)
 
     def _part(self, tensor: str, whole: View, stack0: int) -> View:
         dims = self.dims(tensor)
-        if dims.n > 1 or self.draft.buffers[whole.buffer].image:  # of several images the parts lie apart
+        if dims.n > 1:  # of several images the parts lie apart
             return View(whole.buffer, whole.stacks, stack0)
         stack = 4 * dims.hw * (2 if self.half else 4)
         return View(whole.buffer, whole.stacks, stack0, (stack0 * stack, (stack0 + dims.stacks) * stack))
@@ -228,7 +226,7 @@ class GpuContext:
         work_items, counts = folded(work_items, size, self.options.backend)
         choices = _CHOICES if self._fixes_choices else _ENDS if kernel.locals and self._writes_ends_out else ()
         fixed = {name: i for name, i in ints.items() if name in choices or (name in _ENDS and i in BY_FUNCTION)}
-        kernel, words = as_bound(kernel, buffers, self.draft.buffers, self.stored)
+        kernel, words = as_bound(kernel, buffers, self.stored)
         program = self._program(kernel, tile, {**(switches or {}), **counts, **fixed}, size, words, fixed)
         names = tuple(parameter.name for parameter in kernel.fixing(fixed).parameters)
         self.draft.steps.append(
@@ -246,14 +244,14 @@ class GpuContext:
 
     def dispatch_copy(
         self, kernel: Kernel, layer: str, buffers: Mapping[str, str | View], ints: Mapping[str, int],
-        work_items: WorkItems, traffic: int,
+        work_items: WorkItems, traffic: int, kept: Collection[str] = (),
     ) -> None:  # fmt: skip
         """Dispatch a kernel that copies single elements and whose integers all count such: it copies four at once where
         that makes whole vectors of everything, as launching a work-item takes longer than copying one. No text reads
-        `FOURS`: it gives the program a name of its own."""
+        `FOURS`: it gives the program a name of its own. `kept`: buffers that it does not copy."""
         switches: dict[str, int] = {}
         if not any(number % 4 for number in ints.values()):
-            kernel, ints, switches = kernel.of_lanes(4), {n: i // 4 for n, i in ints.items()}, {"FOURS": 1}
+            kernel, ints, switches = kernel.of_lanes(4, kept), {n: i // 4 for n, i in ints.items()}, {"FOURS": 1}
             work_items = (work_items[0] // 4, *work_items[1:])
         self.dispatch(kernel, layer, buffers, ints, work_items, switches=switches, traffic=traffic)
 

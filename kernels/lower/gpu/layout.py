@@ -31,7 +31,7 @@ def packed(context: GpuContext, tensor: str) -> View:
         # the last lanes of a flat row may hold anything, for it is only read element by element
         if dims.hw == 1 and (dims.c % 4 == 0 or not has_channels(context.graph.shapes[tensor])):
             value.packed = View(plain(context, tensor), dims.stacks, 0)
-        elif tensor in context.graph.constants and context.options.layout == "buffer":
+        elif tensor in context.graph.constants:
             value.packed = View(_packed_constant(context, tensor, dims), dims.stacks, 0)
         else:
             value.packed = _pack(context, tensor, value, dims)

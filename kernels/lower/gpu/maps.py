@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
 from kernels.catalog.packing import padded
 from kernels.ir.activations import as_map
-from kernels.ir.dims import has_channels
+from kernels.ir.dims import Dims, has_channels
 from kernels.ir.expressions import LETTERS, Program, program_of
 from kernels.ir.graph import Node
 from kernels.ir.programs import computed
@@ -104,19 +105,40 @@ def _kinds(context: GpuContext, node: Node) -> list[str] | None:
 
 def _in_stacks(context: GpuContext, node: Node, program: Program, kinds: Sequence[str], flops: int) -> None:
     dims = context.dims(node.output)
-    views = {
+    views = stacked_operands(context, node, node.inputs, kinds)
+    full = [name for name, kind in zip(node.inputs, kinds, strict=True) if kind == "F"]
+    target = context.new_packed(node.output, over=full)
+    text = (
+        "const int i = GLOBAL_ID(0);\n    if (i >= stacks * hw) return;\n    const int picture = GROUP_ID(2);\n    "
+        "const int stack = i / hw;\n    const int pixel = i - stack * hw;\n    "
+        f"{stack_text(program, dict(zip(LETTERS, kinds, strict=False)))}"
+        "STORE_dst((picture * dst_stacks + dst_stack0) * hw + i, found);"
+    )
+    ints = {"stacks": dims.stacks, "hw": dims.hw, **target.ints("dst"), **used_ints(views, text)}
+    kernel = generated("map", text, (*(Buffer(n) for n in views), result("dst")), ints)
+    context.dispatch(
+        kernel, node.name, {**views, "dst": target}, ints, (dims.stacks * dims.hw, 1, dims.n),
+        switches=trimmed(dims), flops=flops, traffic=context.traffic(node),
+    )  # fmt: skip
+
+
+def stacked_operands(context: GpuContext, node: Node, names: Sequence[str], kinds: Sequence[str]) -> dict[str, View]:
+    """Return the operands of an expression in stacks, by their letters."""
+    return {
         letter: _channels(context, node, name)
         if kind == "c" and name in context.graph.constants
         else packed(context, name)
-        for letter, name, kind in zip(LETTERS, node.inputs, kinds, strict=False)
+        for letter, name, kind in zip(LETTERS, names, kinds, strict=False)
     }  # fmt: skip
-    full = [name for name, kind in zip(node.inputs, kinds, strict=True) if kind == "F"]
-    target = context.new_packed(node.output, over=full)
-    text = [
-        "const int i = GLOBAL_ID(0);\n    if (i >= stacks * hw) return;\n    const int picture = GROUP_ID(2);\n    "
-        "const int stack = i / hw;\n    const int pixel = i - stack * hw;\n    "
-    ]
-    for letter, kind in zip(LETTERS, kinds, strict=False):
+
+
+def stack_text(program: Program, kinds: Mapping[str, str], known: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return statements that compute `found`, four channels of a pixel; `i` is its place in a picture's stacks.
+
+    `kinds`: how each operand lies, by its letter; `known`: letters whose vectors are there, by their names.
+    """
+    text = [f"const FLOAT4 w_{letter} = {name};\n    " for letter, name in known.items()]
+    for letter, kind in kinds.items():
         own = f"(picture * {letter}_stacks + {letter}_stack0)" if kind.isupper() else f"{letter}_stack0"
         place = {"f": f"{own} * hw + i", "c": f"{own} + stack", "p": f"{own} * hw + pixel"}[kind.lower()]
         text.append(f"const FLOAT4 w_{letter} = LOAD_{letter}({place});\n    ")
@@ -124,24 +146,23 @@ def _in_stacks(context: GpuContext, node: Node, program: Program, kinds: Sequenc
     for lane in _LANES:
         loads = [
             f"const float v_{letter}_{lane} = w_{letter}.{'x' if kind in 'pP' else lane};"
-            for letter, kind in zip(LETTERS, kinds, strict=False)
+            for letter, kind in {**dict.fromkeys(known, "F"), **kinds}.items()
         ]
         lines, value = statements(program, f"_{lane}")
         text.append("\n    ".join([*loads, lines]) + "\n    ")
         values.append(value)
-    lanes = dims.c % 4
     text.append(f"FLOAT4 found = VEC4({', '.join(values)});\n    TRIM(stack == LAST_STACK, found)\n    ")
-    text.append("STORE_dst((picture * dst_stacks + dst_stack0) * hw + i, found);")
-    ints = {"stacks": dims.stacks, "hw": dims.hw, **target.ints("dst")}
-    used = "".join(text)
-    for letter, given in views.items():
-        ints |= {key: value for key, value in given.ints(letter).items() if key in used}
-    kernel = generated("map", used, (*(Buffer(n) for n in views), result("dst")), ints)
-    context.dispatch(
-        kernel, node.name, {**views, "dst": target}, ints, (dims.stacks * dims.hw, 1, dims.n),
-        switches={"LAST_LANES": lanes, "LAST_STACK": dims.stacks - 1} if lanes else {},
-        flops=flops, traffic=context.traffic(node),
-    )  # fmt: skip
+    return "".join(text)
+
+
+def used_ints(views: Mapping[str, View], text: str) -> dict[str, int]:
+    """Return the integers of operands that a text reads."""
+    return {key: value for letter, view in views.items() for key, value in view.ints(letter).items() if key in text}
+
+
+def trimmed(dims: Dims) -> dict[str, int]:
+    """Return the switches by which a kernel leaves the lanes behind the last channel empty."""
+    return {"LAST_LANES": dims.c % 4, "LAST_STACK": dims.stacks - 1} if dims.c % 4 else {}
 
 
 def _channels(context: GpuContext, node: Node, name: str) -> View:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
 from kernels.ir.dims import has_channels
+from kernels.ir.expressions import LETTERS, program_of
 from kernels.ir.graph import Node
+from kernels.ir.strides import along_channels
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result, view
 from kernels.source.tile import UNTILED, SharedSum, Tile
 
 from .bodies import body
 from .context import GpuContext
+from .expression_text import in_halves
 from .layout import packed, plain
+from .maps import stack_text, stacked_operands, trimmed, used_ints
 from .values import View
 
 _FEW_PIXELS = 4096
@@ -48,22 +54,42 @@ _LRN = Kernel("lrn", body("lrn"), _PAIR, (*_VIEWS, "channels", "hw", "size"), ("
 
 
 def lower_pool(context: GpuContext, node: Node) -> None:
-    """max_pool and average_pool."""
+    """Lower max_pool and average_pool, each with what it ends in (`kernels/passes/functions/end_pools.py`)."""
     source, target = packed(context, node.inputs[0]), context.new_packed(node.output)
     inner, outer, a = context.dims(node.inputs[0]), context.dims(node.output), node.attributes
     (kh, kw), (sh, sw) = a["kernel"], a.get("strides", (1, 1))
     top, left, bottom, right = a.get("pads", (0, 0, 0, 0))
     mode = 0 if node.op == "max_pool" else 2 if a.get("count_include_pad", 0) else 1
+    kernel, views, ints = _ended(context, node) if "ending" in a else (_POOL, {}, {})
     context.dispatch(
-        _POOL, node.name, {"src": source, "dst": target},
+        kernel, node.name, {"src": source, **views, "dst": target},
         {
             **source.ints("src"), **target.ints("dst"), "h": inner.h, "w": inner.w, "oh": outer.h, "ow": outer.w,
             "kh": kh, "kw": kw, "sh": sh, "sw": sw, "pad_t": top, "pad_l": left, "pad_b": bottom, "pad_r": right,
-            "mode": mode,
+            "mode": mode, **ints,
         },
-        (outer.hw, outer.stacks, outer.n),
+        (outer.hw, outer.stacks, outer.n), switches=trimmed(outer) if views else {},
         flops=outer.n * outer.c * outer.hw * kh * kw, traffic=context.traffic(node),
     )  # fmt: skip
+
+
+def _ended(context: GpuContext, node: Node) -> tuple[Kernel, dict[str, View], dict[str, int]]:
+    """Return the kernel that computes an expression of what it pools, the other operands, their integers."""
+    ending, shape, names = node.attributes["ending"], context.graph.shapes[node.output], node.inputs[1:]
+    program = program_of(in_halves(ending) if context.half else ending)
+    constants, shapes = context.graph.constants, context.graph.shapes
+    kinds = [along_channels(shapes[name], shape, constant=name in constants) for name in names]
+    views = dict(zip(LETTERS[1:], stacked_operands(context, node, names, kinds).values(), strict=False))
+    text = stack_text(program, dict(zip(LETTERS[1:], kinds, strict=False)), {"a": "pooled"})
+    ints = used_ints(views, text)
+
+    def write(template: str, _: Mapping[str, int]) -> str:
+        places = "const int hw = oh * ow;\n    const int i = stack * hw + pixel;\n    "
+        return template.replace("const FLOAT4 found = pooled;", places + text)
+
+    name = f"pool_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    buffers = (_POOL.buffers[0], *map(Buffer, views), _POOL.buffers[1])
+    return replace(_POOL, name=name, buffers=buffers, ints=(*_POOL.ints, *ints), rewrite=write), views, ints
 
 
 def lower_global_average_pool(context: GpuContext, node: Node) -> None:

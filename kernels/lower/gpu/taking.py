@@ -10,8 +10,9 @@ import numpy as np
 
 from kernels.ir.graph import Node
 from kernels.ir.taking import NOTHING, Axis, axes_of, joined, taken_channels
+from kernels.lower.states import copy_for, writes_in_place
 from kernels.plan.model import Tensor
-from kernels.source.kernel import Buffer, Kernel, Storage, result, view
+from kernels.source.kernel import Buffer, Kernel, Storage, changed, result, view
 
 from .bodies import body
 from .context import GpuContext
@@ -24,6 +25,12 @@ _GATHER = Kernel(
     body("gather"),
     (Buffer("src", 1), Buffer("indices", 1, "f32"), result("dst", 1)),
     ("axis", "inner", "indices_count", "count"),
+)
+_PUT_ROWS = Kernel(
+    "put_rows",
+    body("put_rows"),
+    (Buffer("src", 1), Buffer("position", 1, "f32"), changed("dst", 1)),
+    ("count", "stride", "inner", "most"),
 )
 _TAKE_CHANNELS = Kernel(
     "take_channels",
@@ -133,3 +140,20 @@ def lower_gather(context: GpuContext, node: Node) -> None:
     ints = {"axis": shape[axis], "inner": inner, "indices_count": indices, "count": count}
     switches = {"WHOLE": 1} if context.is_whole(node.inputs[1]) else {}
     context.dispatch(_GATHER, node.name, buffers, ints, (count, 1, 1), switches=switches, traffic=context.traffic(node))
+
+
+def lower_put_rows(context: GpuContext, node: Node) -> None:
+    """Append in place to a state that nothing else reads, or to a copy."""
+    source, rows = (plain(context, name) for name in node.inputs[:2])
+    if writes_in_place(context.graph, node):
+        context.values[node.output] = context.values[node.inputs[0]]
+    else:
+        copy_for(context.draft, node, (source, 0), context.new_data(node.output))
+    shape, axis = context.graph.shapes[node.output], node.attributes["axis"]
+    inner, added = prod(shape[axis + 1 :]), context.graph.shapes[node.inputs[1]][axis]
+    count = added * inner
+    ints = {"count": count, "stride": shape[axis] * inner, "inner": inner, "most": (shape[axis] - added) * inner}
+    buffers = {"src": rows, "position": single(context, node.inputs[2]), "dst": plain(context, node.output)}
+    items = (count, prod(shape[:axis]), 1)
+    traffic = 2 * count * items[1] * (2 if context.half else 4)
+    context.dispatch_copy(_PUT_ROWS, node.name, buffers, ints, items, traffic, kept=("position",))

@@ -58,6 +58,12 @@ def fuse_dense_endings(graph: Graph) -> Graph:
     return _Endings(graph).fused()
 
 
+def fuse_dense_joins(graph: Graph) -> Graph:
+    """Let dense layers add another activation to their result, or multiply it by one: they `join` "add" or "mul" their
+    fourth input."""
+    return _Joins(graph).fused()
+
+
 class _Endings:
     """One walk over a graph; `open` are tensors that hold a dense layer's result, of which nobody else reads a part."""
 
@@ -172,6 +178,24 @@ class _Endings:
 
     def _constant(self, name: str) -> Array:
         return self._constants[name] if name in self._constants else self._graph.constants[name]
+
+
+class _Joins(_Endings):
+    """One walk that ends layers by one sum or product."""
+
+    def _with_bias(self, *_: object) -> Node | None:
+        return None
+
+    def _with_ending(self, dense: Node, node: Node, name: str, expression: Expression) -> Node | None:
+        if expression not in (_SUM, ("mul", "a", "b")) or len(node.inputs) != 2 or "joins" in dense.attributes:
+            return None
+        other = next(each for each in node.inputs if each != name)
+        shapes = {self._graph.shapes[each] for each in (*node.inputs, node.output)}
+        stored = all(each in self._graph.constants for each in dense.inputs[1:] if each)
+        if other in self._graph.constants or len(shapes) > 1 or not stored:
+            return None
+        inputs = (*dense.inputs[:2], (*dense.inputs, "")[2], other)
+        return replace(dense, inputs=inputs, attributes={**dense.attributes, "joins": expression[0]})
 
 
 def _is_ended(dense: Node) -> bool:

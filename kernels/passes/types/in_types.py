@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from kernels.ir.activations import ACTIVATIONS, expression_of
+from kernels.ir.cache import CACHED
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.programs import WRAPS, Held, held, program_type
 from kernels.ir.taking import NOTHING, joined
@@ -116,12 +117,16 @@ class _Typing:
         if node.op == "gather":
             in_f32 = self.on_gpu and own == held(self.graph.types[node.inputs[1]]) == "f32"
             return [own, None if in_f32 else "places"], own
+        if node.op == "put_rows":
+            return [own, own, "places"], own
         if node.op in _MOVES:
             return [own, *others], own
         if node.op == "concat":
             return [own] * len(node.inputs), own
         if node.op == "suppress":
             return ["f32", "places", "places"], whole if self.on_gpu else "i64"
+        if node.op in CACHED:
+            return ["places" if i == 2 + (node.op == "attend") else "f32" for i in range(len(node.inputs))], "f32"
         if node.op == "matmul" and own != "f32" and all(map(self._is_whole, node.inputs)):
             return [own, own], own
         if node.op in ("reduce", "sort") and node.attributes.get("kind") != "mean" and self._is_whole(node.inputs[0]):

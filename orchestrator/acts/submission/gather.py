@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -81,9 +81,9 @@ def gather(workload: Workload, base: Path, artifacts: Artifacts) -> Gathered:
             arrays = read_arrays(path)
         found = replace(found, arrays=arrays, given=Given.of(arrays, workload.input))
     if workload.files is not None:
-        update["files_sha256"] = _files(workload.files, "files", base, artifacts)
+        update["files_sha256"] = program_files(workload.files, "workload.files", base, artifacts)
     if workload.model is not None:
-        update["files_sha256"] = _files(workload.model, "model", base, artifacts)
+        update["files_sha256"] = program_files(workload.model, "workload.model", base, artifacts)
     if (dataset := workload.dataset) is not None:
         inputs = kept(dataset.inputs, "dataset.inputs")
         labels = kept(dataset.labels, "dataset.labels") if dataset.labels else None
@@ -110,19 +110,28 @@ def file_of(base: Path, name: str, field: str) -> Path:
     return path
 
 
-def _files(name: str, field: str, base: Path, artifacts: Artifacts) -> dict[str, str]:
-    """Keep the files of a command, or of an engine's model: name below the folder -> SHA-256. Raises ModelFileError."""
+def engines_files(models: Mapping[str, Sequence[str]], base: Path, artifacts: Artifacts) -> dict[str, dict[str, str]]:
+    """Keep the files of a model for engines: engine -> name -> SHA-256. Raises ModelFileError."""
+    return {
+        engine: {Path(name).name: artifacts.put(file_of(base, name, f"engine.models.{engine}")) for name in names}
+        for engine, names in models.items()
+    }
+
+
+def program_files(name: str, field: str, base: Path, artifacts: Artifacts) -> dict[str, str]:
+    """Keep the files of a command, or of an engine's model, which `field` names: name below the folder -> SHA-256.
+    Raises ModelFileError."""
     place = base / name
     if place.is_file():
         place, found = place.parent, [place]
     else:
         found = sorted(path for path in place.rglob("*") if path.is_file())
     if not 0 < len(found) <= MOST_FILES:
-        told = f"workload.{field}: {len(found)} files in {place}: 1 to {MOST_FILES} may be"
+        told = f"{field}: {len(found)} files in {place}: 1 to {MOST_FILES} may be"
         raise ModelFileError(told, remedy="paths are relative to the experiment file")
     named = {path.relative_to(place).as_posix(): path for path in found}
     for why in filter(None, map(why_no_file, named)):
-        raise ModelFileError(f"workload.{field}{why.removeprefix('files')}", remedy="rename it")
+        raise ModelFileError(f"{field}: {why.removeprefix('files: ')}", remedy="rename it")
     return {name: artifacts.put(path) for name, path in named.items()}
 
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.model.axes import ENGINE, MATRIX_AXES
+from orchestrator.model.axes import COMMAND, ENGINE, MATRIX_AXES
+from orchestrator.model.device import OURS
 from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload
 from orchestrator.model.experiment.engine_settings import EngineSettings
 
 from .check import check_examples, check_labels, check_last_shard, check_network, checked_graph, shards
-from .gather import Gathered, file_of, gather
+from .gather import Gathered, engines_files, file_of, gather, program_files
 from .training_sets import kept
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def _with_builds(experiment: Experiment, builds: EngineBuilds) -> Experiment:
 def _check_names(matrix: Matrix) -> None:
     """A typing error is told now; whether an algorithm fits a network is the compiler's to say."""
     for name, values in matrix.options.items():
+        if name not in MATRIX_AXES:  # an engine's own: its host says which there are
+            continue
         known = dict.fromkeys(word for backend in MATRIX_AXES[name].names for word in MATRIX_AXES[name].known(backend))
         for asked in (str(value).split(" ")[0] for value in values if known):
             if asked not in known:
@@ -60,6 +63,9 @@ def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Exp
     if (own := experiment.strategy) is not None and own.file is not None:
         strategy = own.model_copy(update={"file_sha256": artifacts.put(file_of(base, own.file, "strategy.file"))})
         experiment = experiment.model_copy(update={"strategy": strategy})
+    if experiment.engine and experiment.engine.models:
+        update = {"models_sha256": engines_files(experiment.engine.models, base, artifacts)}
+        experiment = experiment.model_copy(update={"engine": experiment.engine.model_copy(update=update)})
     found = gather(experiment.workload, base, artifacts)
     workload = _checked(found, experiment.matrix, base, artifacts)
     sides = _sides(experiment, base, found, artifacts)
@@ -119,11 +125,30 @@ def _sides(experiment: Experiment, base: Path, found: Gathered, artifacts: Artif
                 checked_graph(other, batch)
         if side.agent is not None:
             own["agent_sha256"] = _agents(base / side.agent, f"sides.{name}.agent", artifacts)
+        if side.engine:
+            own["engine_sha256"] = {
+                engine: _build(engine, folder, f"sides.{name}.engine.{engine}", experiment, base, artifacts)
+                for engine, folder in side.engine.items()
+            }
         if side.driver is not None:
             file = file_of(base, side.driver, f"sides.{name}.driver").absolute()
             own |= {"driver": str(file), "driver_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
         made[name] = side.model_copy(update=own)
     return Sides(**made)
+
+
+def _build(
+    engine: str, folder: str, field: str, experiment: Experiment, base: Path, artifacts: Artifacts
+) -> dict[str, str]:
+    """Keep the files of an engine's other build: name -> SHA-256. Raises SpecError, ModelFileError."""
+    if engine != COMMAND:
+        raise SpecError(
+            f"{field}: the farm takes no builds of this engine",
+            remedy=f"it does of `{COMMAND}` and `{OURS.name}`; of another compare nights before and after its update",
+        )
+    if experiment.workload.command is None:
+        raise SpecError(f"{field}: the workload is no command", remedy="give `workload: {command: ..., files: ...}`")
+    return program_files(folder, field, base, artifacts)
 
 
 def _agents(folder: Path, field: str, artifacts: Artifacts) -> dict[str, str]:

@@ -10,7 +10,7 @@ from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Experiment, Workload
-from orchestrator.model.job import Cell
+from orchestrator.model.job import Cell, labels_of
 from orchestrator.model.record import InvalidCode, Outcome
 from orchestrator.spec.expansion.expand import cells_of
 
@@ -81,10 +81,10 @@ def answered(
         groups.setdefault((block.cell_id, _own_device(block, experiment)), []).append(block)
     for cell_id in known.keys() - {cell_id for cell_id, _ in groups}:
         groups[cell_id, ""] = []
-    places = list(known)
+    places, names = list(known), labels_of(known)
     found: dict[Workload, list[Answered]] = {}
     for (cell_id, _), own in sorted(groups.items(), key=lambda item: (places.index(item[0][0]), item[0][1])):
-        found.setdefault(known[cell_id].workload, []).append(_result(known[cell_id], own, labels))
+        found.setdefault(known[cell_id].workload, []).append(_result(known[cell_id], names[cell_id], own, labels))
     return found
 
 
@@ -99,7 +99,7 @@ def _own_device(block: BlockFigures, experiment: Experiment) -> str:
     return "" if experiment.devices.count == "any" else block.serial
 
 
-def _result(cell: Cell, blocks: Sequence[BlockFigures], labels: Sequence[int] | None) -> Answered:
+def _result(cell: Cell, label: str, blocks: Sequence[BlockFigures], labels: Sequence[int] | None) -> Answered:
     dataset = cell.workload.dataset
     assert dataset is not None and dataset.size is not None
     answers: dict[int, Answer] = {}
@@ -110,7 +110,7 @@ def _result(cell: Cell, blocks: Sequence[BlockFigures], labels: Sequence[int] | 
             answers.update(enumerate(map(Answer, predictions.top, predictions.margins), predictions.first))
     result = CellResult(
         cell_id=cell.cell_id,
-        label=cell.label,
+        label=label,
         workload=cell.workload.label,
         precision=str(cell.precision),
         serials=tuple(sorted({block.serial for block in blocks})),

@@ -8,7 +8,7 @@ whole way.
 from __future__ import annotations
 
 from .compare import compare
-from .compared import Compared
+from .compared import Compared, with_engines
 from .matching import COLUMNS, of_metrics, only, sides_of
 from .metrics import METRICS, Metric, Rules
 from .rows import SideRow, answers_of, excluded_rows, rows_of, time_of
@@ -30,4 +30,5 @@ __all__ = [
     "rows_of",
     "sides_of",
     "time_of",
+    "with_engines",
 ]

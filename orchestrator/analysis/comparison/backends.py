@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import combinations, starmap
+from itertools import combinations, product, starmap
 from statistics import median
 from typing import Literal, NamedTuple
 
@@ -51,13 +51,15 @@ class SideBySide(NamedTuple):
 
 
 class PaysFrom(NamedTuple):
-    """One operation through its sizes, on one of a device's GPU backends and on its CPU backend."""
+    """One operation through its sizes, on one of a device's GPU backends and on its CPU, by our engine or another."""
 
     serial: str
     source: Source
     operation: str
     rest: str
     backend: str
+    over: str
+    """The way on the CPU."""
     sizes: tuple[int, ...]
     """The sizes at which both were measured, ascending; at least two."""
     ratios: tuple[Ratio, ...]
@@ -134,13 +136,14 @@ def _agree(one: Summary, other: Summary) -> bool:
 
 
 def pays_from(rows: Iterable[SideBySide]) -> list[PaysFrom]:
-    """Each single operation at two sizes or more on a GPU backend and on the CPU backend."""
-    ratios: dict[tuple[str, Source, str, str, str], dict[int, Ratio]] = {}
+    """Each single operation at two sizes or more on a GPU backend and on the CPU, over each engine's CPU backend."""
+    ratios: dict[tuple[str, Source, str, str, str, str], dict[int, Ratio]] = {}
     for row in rows:
         family, size = _operation(row.workload)
-        for backend in GPU if family else ():
-            if (ratio := row.speed_up(backend, Api.CPU)) is not None:
-                key = (row.serial, row.source, family, row.rest, backend.value)
+        of_cpu = sorted(way for way in row.blocks if way.split()[-1] == Api.CPU)
+        for backend, cpu in product(GPU if family else (), of_cpu):
+            if (ratio := row.speed_up(backend, cpu)) is not None:
+                key = (row.serial, row.source, family, row.rest, backend.value, cpu)
                 ratios.setdefault(key, {})[size] = ratio
     return [
         PaysFrom(*key, sizes=tuple(sorted(by_size)), ratios=tuple(by_size[size] for size in sorted(by_size)))

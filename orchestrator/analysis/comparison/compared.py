@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from orchestrator.analysis.statistics import Interval, Unresolved
+from orchestrator.model.axes import ENGINE
 from orchestrator.model.base import STRICT
+from orchestrator.model.device import OURS, Source
 
 from .ratio import Method
 from .verdict import Verdict
@@ -68,3 +71,16 @@ class Compared:
         if self.ratio is not None or self.interval is None:
             return self.ratio
         return max(self.interval.low, min(1.0, self.interval.high))
+
+
+def with_engines(rows: Iterable[Compared]) -> tuple[Compared, ...]:
+    """Return the same rows; beside other engines those of our own name it too, among their options."""
+    found = tuple(rows)
+    if all(ENGINE.name not in row.options for row in found):
+        return found
+    return tuple(
+        row
+        if row.source == Source.IMPORT
+        else replace(row, options=dict(sorted({ENGINE.name: OURS.name, **row.options}.items())))
+        for row in found
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.model.axes import AXES
+from orchestrator.model.axes import axis_of
 from orchestrator.model.experiment import Experiment
 
 from .matching import COLUMNS
@@ -43,8 +43,8 @@ def _names(experiment: Experiment) -> dict[str, str]:
 
 def _value(experiment: Experiment, own: dict[str, int | str | bool], name: str) -> str:
     """Return a side's value of an axis: its own, the matrix's, the workload's, or the default."""
-    listed = getattr(experiment.matrix, name)
+    listed, axis = experiment.matrix.listed(name), axis_of(name)
     if name == "network" and not listed:
         listed = (experiment.workload.label,)
-    value = own.get(name, listed[0] if listed else AXES[name].otherwise)
+    value = own.get(name, listed[0] if listed else axis and axis.otherwise)
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -32,7 +32,8 @@ def same_plan_doubts(blocks: Iterable[BlockFigures], cells: Mapping[str, Cell]) 
 def _at_run(cell: Cell) -> tuple[Any, ...]:
     """Return what the agent is told beside the plan."""
     agent_options = tuple((name, cell.options.get(name, axis.default)) for name, axis in AXES.items() if axis.at_run)
-    return (cell.workload.model_dump_json(), *agent_options)
+    own = sorted((name, value) for name, value in cell.options.items() if name not in AXES)
+    return (cell.workload.model_dump_json(), *agent_options, *own)
 
 
 def _doubt(labels: Iterable[str]) -> Doubt:

@@ -42,15 +42,10 @@ def serial_correlation(values: Sequence[float]) -> float:
     return float(_correlations(np.array([values], np.float64))[0])
 
 
-def effective_blocks(values: Sequence[float]) -> float:
-    """Return the number of independent values that tell as much of the median as these."""
-    return len(values) * float(_worth(np.array([values], np.float64))[0])
-
-
 def independent_shares(values: Array) -> Array:
     """Return how many independent values each value is worth, in each row; 1 of too few to tell."""
     rows, count = values.shape
-    return _worth(values) if count >= FEWEST_OF_DOUBT else np.ones(rows)
+    return _left(_correlations(values)) if count >= FEWEST_OF_DOUBT else np.ones(rows)
 
 
 def widening(values: Sequence[float], *, watched: bool = False) -> float:
@@ -73,10 +68,6 @@ def alike_doubt(values: Sequence[float]) -> Doubt | None:
         return None
     worth = f"{n} blocks tell as much as {max(1, round(n * float(_left(np.array(correlation)))))} independent ones"
     return Doubt(code=DoubtCode.ALIKE_BLOCKS, detail=f"correlation {correlation:.1f} of a block with the next: {worth}")
-
-
-def _worth(values: Array) -> Array:
-    return _left(_correlations(values))
 
 
 def _left(correlations: Array) -> Array:

@@ -12,9 +12,10 @@ from pydantic import Field
 
 from orchestrator.figures import BlockFigures, LayerTime, Times, times_of
 from orchestrator.figures.brief import Brief
+from orchestrator.figures.one_block import version_of
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
-from orchestrator.model.job import Cell
+from orchestrator.model.job import Cell, labels_of
 from orchestrator.model.record import ConditionProof, Doubt, LayerMemory, Outcome, Record, RunsOn
 
 from .effect import Effect, detectable
@@ -63,6 +64,8 @@ class Summary(Model):
     workload: str
     engine: str
     """The engine that ran it; empty: somebody else measured, and did not say."""
+    version: str = ""
+    """The engine's version, or its build, in the newest block that went well; empty where none did."""
     backend: str
     precision: str
     runs_on: RunsOn | None
@@ -117,9 +120,9 @@ def summarise(
     """
     work = [block for block in newest_attempts(blocks) if block.role == "work"]
     keyed = sorted(work, key=lambda r: (*_group(r), r.block, r.token))
-    same = same_plan_doubts(work, cells)
+    same, labels = same_plan_doubts(work, cells), labels_of(cells)
     summaries = [
-        _summary(list(group), cells[key[2]], mode, same.get(key), watched=watched)
+        _summary(list(group), cells[key[2]], labels[key[2]], mode, same.get(key), watched=watched)
         for key, group in groupby(keyed, key=_group)
     ]
     return sorted(
@@ -153,7 +156,7 @@ def newest_attempts(attempts: Iterable[Attempt]) -> list[Attempt]:
 
 
 def _summary(
-    blocks: Sequence[BlockFigures], cell: Cell, mode: Mode, same_plan: Doubt | None, *, watched: bool
+    blocks: Sequence[BlockFigures], cell: Cell, label: str, mode: Mode, same_plan: Doubt | None, *, watched: bool
 ) -> Summary:
     first = blocks[0]
     good = [block for block in blocks if block.outcome is Outcome.OK]
@@ -170,10 +173,11 @@ def _summary(
         profile=first.profile,
         source=first.source,
         cell_id=first.cell_id,
-        label=cell.label,
+        label=label,
         options=dict(cell.options),
         workload=cell.workload.label,
         engine=cell.engine,
+        version=version_of(in_time[-1]) if in_time else "",
         backend=str(cell.backend),
         precision=str(cell.precision),
         runs_on=next((block.runs_on for block in (*good, *blocks) if block.runs_on), None),

@@ -52,10 +52,18 @@ def _leave_logging(**_: object) -> None:
     """Do nothing: that somebody listens to this signal keeps Celery's hands off our loggers."""
 
 
+class _Punctual(Scheduler):  # type: ignore[misc]
+    """Celery's, which wakes 10 ms early and then asks over and over until a task is due: 10 ms of a core a second."""
+
+    def adjust(self, n: float, drift: float = 0.0) -> float:
+        """Return the time to the next look as it is."""
+        return n + drift
+
+
 @contextmanager
 def beat(app: Celery) -> Iterator[None]:
     """Send the tasks of the app's schedule, from a thread; it keeps nothing on a disk, and catches up with nothing."""
-    service = Service(app, scheduler_cls=Scheduler)
+    service = Service(app, scheduler_cls=_Punctual)
     threading.Thread(target=service.start, name="beat", daemon=True).start()
     try:
         yield

@@ -34,9 +34,9 @@ class Work(NamedTuple):
         return f"farm.{self.name}"
 
 
-NIGHTS = Work("nights", 1.0)
+NIGHTS = Work("nights", 2.0)
 """Nights that are due begin, and those under way are brought forward; which are due says the ledger."""
-SWEEP = Work("sweep", 1.0)
+SWEEP = Work("sweep", 2.0)
 """The next keys of Redis are looked at (sweep.py)."""
 ADMIT = Work("admit", 2.0)
 """Hosts that are let in are put into the indices again, which Redis may have lost."""

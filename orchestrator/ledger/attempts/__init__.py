@@ -6,9 +6,11 @@ from . import counted
 from .begin import Start, begin, fail, mark_running
 from .end import end
 from .keep import Note, Prepared, Sent, keep_all, prepare, record_columns, seeming_job
+from .replace import Pair, replace_all
 
 __all__ = [
     "Note",
+    "Pair",
     "Prepared",
     "Sent",
     "Start",
@@ -20,5 +22,6 @@ __all__ = [
     "mark_running",
     "prepare",
     "record_columns",
+    "replace_all",
     "seeming_job",
 ]

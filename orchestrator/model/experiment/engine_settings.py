@@ -1,4 +1,4 @@
-"""Settings of the engine that runs an experiment: of `command` the place of the samples in what a program prints."""
+"""Settings of engines: where a command prints its samples, and a user's own files of the model for an engine."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import csv
 import json
 import math
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from orchestrator.model.base import Model
 from orchestrator.model.event import Line
@@ -75,13 +75,36 @@ class Printed(Model):
         return _of_csv(lines, str(self.column))
 
 
+_Files = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
 class EngineSettings(Model):
-    """The settings of engines: of `command` its result."""
+    """The settings of engines."""
 
     result: Printed | None = None
-    """The place of the samples in the program's output; not given: a sample is a run of the program."""
+    """The place of the samples in the output of a command; not given: a sample is a run of it."""
+    models: dict[str, _Files] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """The files of the same model for an engine that cannot take the workload's, relative to the experiment file:
+    `{litert: x.tflite, ncnn: [x.param, x.bin]}`. Their outputs are held against the workload's."""
+    models_sha256: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Filled in at submission: the files by engine and name."""
     builds: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Filled in at submission: of each engine of the matrix that a person brought the builds, abi -> SHA-256."""
+
+    @field_validator("models", mode="before", json_schema_input_type=dict[str, str | _Files])
+    @classmethod
+    def _one_file_or_several(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        return {name: (files,) if isinstance(files, str) else files for name, files in value.items()}
+
+    @field_validator("models")
+    @classmethod
+    def _of_other_engines(cls, models: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        for name in models:
+            if name in ("pocketfarm", "command", "wait"):
+                raise ValueError(f"models: engine {name} runs the workload itself, and reads no file of its own")
+        return models
 
 
 def _pattern(text: str):  # type: ignore[no-untyped-def]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from orchestrator.model.axes import MATRIX_AXES
+from orchestrator.model.axes import ENGINE, MATRIX_AXES
 from orchestrator.model.base import Model
 from orchestrator.model.device import Api, Precision
 
@@ -236,7 +236,7 @@ class Experiment(Model):
             return self
         for name, side in self.sides:
             for axis in side.axes:
-                listed = getattr(self.matrix, axis)
+                listed = self.matrix.listed(axis)
                 if listed is not None and len(listed) > 1:
                     raise ValueError(f"sides.{name} sets `{axis}`, and `matrix.{axis}` has several values: give one")
             if side.onnx is not None and (self.matrix.network or "network" in side.axes):
@@ -270,6 +270,19 @@ class Experiment(Model):
         begin = search.begin(self.workload, self.matrix)
         if begin > search.most:
             raise ValueError(f"`strategy.limit_search` begins at {begin}, above `most`, which is {search.most}")
+
+    @model_validator(mode="after")
+    def _of_engines_with_files(self) -> Experiment:
+        models = self.engine.models if self.engine else {}
+        if models and (self.workload.kind not in ("onnx", "network") or self.matrix.network or self.matrix.batch):
+            raise ValueError(
+                "`engine.models` are files of one model: give it as `workload.onnx` or `workload.network`, without "
+                "`matrix.network` and `matrix.batch`"
+            )
+        named = {*(self.matrix.engine or ()), *(str(side.axes.get(ENGINE.name)) for _, side in self.sides or ())}
+        for name in sorted(models.keys() - named):
+            raise ValueError(f"`engine.models` has files of `{name}`, which `matrix.engine` does not list")
+        return self
 
     @model_validator(mode="after")
     def _of_known_devices(self) -> Experiment:

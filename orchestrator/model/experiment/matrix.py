@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     Field,
     GetJsonSchemaHandler,
+    StrictBool,
+    StrictInt,
+    StrictStr,
     ValidationInfo,
     WithJsonSchema,
     create_model,
     field_validator,
+    model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -19,9 +25,10 @@ from pydantic_core import CoreSchema
 from kernels.options.axis import Axis
 from orchestrator.model.axes import ENGINE, MATRIX_AXES
 from orchestrator.model.base import Model
-from orchestrator.model.device import Api, Precision
+from orchestrator.model.device import OWN_AXIS, Api, Precision
 from orchestrator.model.quantity import Bytes
 
+_Own = StrictBool | StrictInt | StrictStr
 _SEVERAL = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "boolean"}]}
 """A value that is one word, several, or on and off."""
 
@@ -33,19 +40,47 @@ class _Matrix(Model):
     """Built-in networks to sweep; replaces `workload.network`."""
     backend: tuple[Api, ...] = (Api.OPENCL,)
     precision: tuple[Precision, ...] = (Precision.FP32,)
+    of_engines: dict[str, tuple[_Own, ...]] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Axes that an engine's own file declares, by `ENGINE.AXIS`; a file lists them among the others."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _apart(cls, data: object) -> object:
+        """Take the axes of engines from among the others."""
+        if not isinstance(data, dict):
+            return data
+        own = {name: data[name] for name in data if isinstance(name, str) and re.fullmatch(OWN_AXIS, name)}
+        if not own:
+            return data
+        rest = {name: value for name, value in data.items() if name not in own}
+        return {**rest, "of_engines": {**rest.get("of_engines", {}), **own}}
+
+    @field_validator("of_engines", mode="before")
+    @classmethod
+    def _own_listed(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        for name in value:
+            if not re.fullmatch(OWN_AXIS, str(name)):
+                raise ValueError(f"{name}: an engine's own axis is named `ENGINE.AXIS`")
+        return {name: cls._several(values) for name, values in value.items()}
 
     @field_validator("*", mode="before")
     @classmethod
     def _listed(cls, value: object, info: ValidationInfo) -> object:
         """A single value is a list of one; an empty or repeating list is an error."""
-        if value is None:
+        if value is None or info.field_name == "of_engines":
             return value
+        axis = MATRIX_AXES.get(info.field_name or "")
+        return cls._several(value, axis.parse if axis else None)
+
+    @staticmethod
+    def _several(value: object, parse: Callable[[Any], Any] | None = None) -> list[Any]:
         values = list(value) if isinstance(value, list | tuple) else [value]
         if not values:
             raise ValueError("an axis needs at least one value")
-        axis = MATRIX_AXES.get(info.field_name or "")
-        if axis and axis.parse:
-            values = [axis.parse(each) for each in values]
+        if parse:
+            values = [parse(each) for each in values]
         if len({str(each) for each in values}) != len(values):
             raise ValueError("a value is listed twice")
         return values
@@ -54,7 +89,10 @@ class _Matrix(Model):
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Return the schema of what `_listed` reads as an axis: a single value, or a list that is not empty."""
         found = super().__get_pydantic_json_schema__(core, handler)
-        for values in handler.resolve_ref_schema(found)["properties"].values():
+        schema = handler.resolve_ref_schema(found)
+        own = schema["properties"].pop("of_engines")["additionalProperties"]
+        schema["patternProperties"] = {f"^{OWN_AXIS}$": {"anyOf": [own["items"], {**own, "minItems": 1}]}}
+        for values in schema["properties"].values():
             kinds = values.pop("anyOf", None) or [{name: values.pop(name) for name in ("type", "items")}]
             listed = {**kinds[0], "minItems": 1}
             values["anyOf"] = [listed["items"], listed, *kinds[1:]]
@@ -66,7 +104,12 @@ class _Matrix(Model):
     def options(self) -> dict[str, tuple[Any, ...]]:
         """The optional axes that are listed, with their values."""
         listed = {name: getattr(self, name) for name in MATRIX_AXES}
-        return {name: values for name, values in listed.items() if values is not None}
+        return {name: values for name, values in listed.items() if values is not None} | self.of_engines
+
+    def listed(self, name: str) -> tuple[Any, ...] | None:
+        """Return the values of any axis; None where it is not listed."""
+        found: tuple[Any, ...] | None = self.of_engines.get(name) if "." in name else getattr(self, name)
+        return found
 
 
 def _type_of(axis: Axis) -> Any:

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from orchestrator.model import problem
 from orchestrator.model.base import Model
-from orchestrator.model.device import Api
+from orchestrator.model.device import OURS, Api
 
 from .matrix import Matrix
 
@@ -33,6 +33,11 @@ class Side(Model):
     """Another build of the agent: a folder with `<abi>/pocketfarm-agent`, as `make agent` leaves it."""
     agent_sha256: dict[str, str] = Field(default_factory=dict)
     """Filled in at submission: by abi."""
+    engine: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Other builds of engines, by name: `{command: builds/next}` runs the workload's command beside the files of that
+    folder instead of `workload.files`; `pocketfarm` is the same as `agent`."""
+    engine_sha256: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Filled in at submission: by engine, the files of its build."""
     driver: str | None = None
     """Another driver of the side's backend, on devices of this machine: the file that names it to the loader of OpenCL
     (`NAME.icd`) or of Vulkan (`NAME.json`)."""
@@ -49,6 +54,18 @@ class Side(Model):
                     "their own, or compare the nights before and after the update: `farm compare NAME~1-10 NAME`"
                 )
         return data
+
+    @model_validator(mode="before")
+    @classmethod
+    def _our_build(cls, data: object) -> object:
+        """Our own engine's build is its agent."""
+        engine = data.get("engine") if isinstance(data, dict) else None
+        if not isinstance(engine, dict) or OURS.name not in engine:
+            return data
+        if data.get("agent") is not None:  # type: ignore[attr-defined]
+            raise ValueError(f"give either `agent` or `engine: {{{OURS.name}: FOLDER}}`: both are the agent's build")
+        others = {name: folder for name, folder in engine.items() if name != OURS.name}
+        return {**data, "engine": others, "agent": engine[OURS.name]}  # type: ignore[dict-item]
 
     @field_validator("driver")
     @classmethod
@@ -81,10 +98,10 @@ class Sides(Model):
 
 def _value(name: str, value: Any) -> Any:
     try:
-        (found,) = getattr(Matrix.model_validate({name: [value]}), name)
+        (found,) = Matrix.model_validate({name: [value]}).listed(name) or (value,)
     except ValidationError as e:
         error = e.errors(include_url=False)[0]
-        known = ", ".join(Matrix.model_fields)
+        known = ", ".join(name for name in Matrix.model_fields if name != "of_engines")
         why = f"axes are {known}" if error["type"] == "extra_forbidden" else problem.describe(error)
         raise ValueError(f"{name}: {why}") from e
     return getattr(found, "value", found)

@@ -11,7 +11,7 @@ from orchestrator.model.device import Reading
 
 PROTOCOL = 8
 """Version of what scheduler and workers say to each other through Redis: keys, assignments, records, announcements."""
-OLDEST_PROTOCOL = 7
+OLDEST_PROTOCOL = 8
 """The oldest one that a scheduler of this version works with: hosts may be upgraded one after the other."""
 
 Phase = Literal["claimed", "waiting", "preparing", "compiling", "pushing", "running", "collecting", "restoring"]

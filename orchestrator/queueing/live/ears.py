@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from .wire import Wire
 
-MS_S = 0.001
-
 
 class Ears:
     """epoll waits in milliseconds: the rest of a wait is a select on epoll itself, which waits in microseconds."""

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from orchestrator.analysis.statistics import EnergyPerInference, Figure, Interval, Summary
 from orchestrator.report import wording
-from orchestrator.report.colours import Colours, backend_colours
+from orchestrator.report.colours import Colours
 from orchestrator.report.drawing import MUTED, PAGE, Chart, new_figure, style
 from orchestrator.report.heading import put_heading
 from orchestrator.report.wording import EnergyRow
@@ -21,7 +21,7 @@ UNITS = ((1.0, "J"), (1e3, "mJ"), (1e6, "µJ"))
 
 def energy(summaries: Sequence[Summary]) -> list[Chart]:
     """One figure for each source, scope and kind of record."""
-    names, colours = wording.naming(summaries), backend_colours(summaries)
+    names, colours = wording.naming(summaries), Colours.of(summaries)
     return [
         _panel(title, rows[: layout.MAX_ROWS], names, colours, f"energy{index}")
         for index, (title, rows) in enumerate(wording.energy_groups(summaries).items())
@@ -42,7 +42,7 @@ def _panel(title: str, found: Sequence[EnergyRow], names: wording.Naming, colour
         figure_ = new_figure(layout.WIDTH_PX, rows.height_px)
         axes = figure_.subplots()
         for (row, figure), y in zip(known, rows.positions, strict=True):
-            _draw(axes, row, figure, y, scale, colours[row.summary.backend])
+            _draw(axes, row, figure, y, scale, colours[row.summary])
         layout.label_rows(axes, rows)
         shown = [scale * v for _, f in known for v in (f.value, f.total and f.total.low, f.total and f.total.high) if v]
         zoomed = layout.zoom_axis(axes, [*shown, *(scale * v for row, _ in known for v in row.use.net_blocks_j)])
@@ -79,8 +79,8 @@ def _interval_words(found: Sequence[Interval | None]) -> str:
 
 def _keys(known: Sequence[tuple[EnergyRow, Figure]], colours: Colours) -> list[Line2D]:
     uses = [row.use for row, _ in known]
-    backends = dict.fromkeys(row.summary.backend for row, _ in known)
-    keys = [Line2D([], [], marker="o", linestyle="", color=colours[b], label=b) for b in backends]
+    shown = {colours.name(row.summary): colours[row.summary] for row, _ in known}
+    keys = [Line2D([], [], marker="o", linestyle="", color=colour, label=name) for name, colour in shown.items()]
     if any(not use.absolute for use in uses):
         word = "hollow: gain not known, compare on this device only"
         keys.append(Line2D([], [], marker="o", linestyle="", color=MUTED, markerfacecolor=PAGE, label=word))

@@ -16,7 +16,7 @@ from orchestrator.analysis.statistics import Summary
 from orchestrator.figures import BlockFigures
 from orchestrator.model.record import Outcome
 from orchestrator.report import wording
-from orchestrator.report.colours import Colours, Look, backend_colours, looks
+from orchestrator.report.colours import Colours, Look, looks
 from orchestrator.report.drawing import MUTED, PAGE, Chart, bare, new_figure, style
 from orchestrator.report.heading import put_heading
 
@@ -38,13 +38,13 @@ def latency(summaries: Sequence[Summary], blocks: Sequence[BlockFigures]) -> Cha
     with_latency = [summary for summary in summaries if summary.latency][: layout.MAX_ROWS]
     if not with_latency:
         return None
-    samples, colours = samples_by_key(blocks), backend_colours(summaries)
+    samples, colours = samples_by_key(blocks), Colours.of(summaries)
     rows = layout.rows_of(with_latency, wording.naming(summaries))
     with style():
         figure = new_figure(layout.WIDTH_PX, rows.height_px)
         axes = figure.subplots()
         for summary, y in zip(with_latency, rows.positions, strict=True):
-            _draw(axes, summary, y, samples.get(layout.key_of(summary), []), colours[summary.backend])
+            _draw(axes, summary, y, samples.get(layout.key_of(summary), []), colours[summary])
         layout.label_rows(axes, rows)
         layout.fit_axis(axes, [v for s in with_latency for v in samples.get(layout.key_of(s), [])])
         axes.set_xlabel("latency of one inference, ms")
@@ -82,8 +82,8 @@ def _draw(axes: Axes, summary: Summary, y: float, samples: list[float], colour: 
 
 
 def _keys(rows: Sequence[Summary], colours: Colours) -> list[Line2D]:
-    backends = list(dict.fromkeys(row.backend for row in rows))
-    keys = [Line2D([], [], marker="o", linestyle="", color=colours[b], label=b) for b in backends]
+    shown = {colours.name(row): colours[row] for row in rows}
+    keys = [Line2D([], [], marker="o", linestyle="", color=colour, label=name) for name, colour in shown.items()]
     if any(row.precision.startswith("fp16") for row in rows):
         keys.append(Line2D([], [], marker="o", linestyle="", color=MUTED, markerfacecolor=PAGE, label="hollow: fp16"))
     if any(row.precision in CONTRACTED for row in rows):
@@ -108,17 +108,17 @@ def distribution(summaries: Sequence[Summary], blocks: Sequence[BlockFigures]) -
         if len(samples.get(layout.key_of(summary), ())) >= 2 and len(own) < MAX_CURVES:
             own.append(summary)
     shown = list(layout.first_panels({name: own for name, own in found.items() if own}).values())
-    names, colours = wording.naming(summaries), backend_colours(summaries)
-    curves = [[(one.backend, wording.cell(one, names._replace(workload=False))) for one in own] for own in shown]
-    same = looks([curve for own in curves for curve in own], colours)
+    names, colours = wording.naming(summaries), Colours.of(summaries)
+    curves = [[(colours.name(one), wording.cell(one, names._replace(workload=False))) for one in own] for own in shown]
+    same = looks([curve for own in curves for curve in own], colours.known)
     if len(set(same.values())) < len(same):  # too many for one look each: then they differ within a chart only
         same = {}
     charts = []
     for number, (own, named) in enumerate(zip(shown, curves, strict=True)):
-        look, where = same or looks(named, colours), layout.device_of(own[0])
+        look, where = same or looks(named, colours.known), layout.device_of(own[0])
         title = f"{where} · {own[0].workload}" if names.workload else where
-        ordered = [(name, look[backend, name], sorted(samples[layout.key_of(one)]))
-                   for (backend, name), one in zip(named, own, strict=True)]  # fmt: skip
+        ordered = [(name, look[of, name], sorted(samples[layout.key_of(one)]))
+                   for (of, name), one in zip(named, own, strict=True)]  # fmt: skip
         charts.append(_curves(ordered, title, f"distribution{number}"))
     return charts
 

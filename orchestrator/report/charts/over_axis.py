@@ -14,7 +14,7 @@ from orchestrator.analysis.statistics import Summary
 from orchestrator.model.axes import axis_value_text
 from orchestrator.model.experiment import Published
 from orchestrator.report import wording
-from orchestrator.report.colours import Look, backend_colours, looks
+from orchestrator.report.colours import Colours, Look, looks
 from orchestrator.report.drawing import MUTED, Chart, bare, logarithmic, new_figure, style
 from orchestrator.report.heading import put_heading
 
@@ -35,21 +35,21 @@ class Point(NamedTuple):
 
 
 Curves = dict[tuple[str, str], list[Point]]
-"""Points by backend and the name of what is the same along a curve."""
+"""Points by what their colour stands for and the name of what is the same along a curve."""
 
 
 def over_axis(summaries: Sequence[Summary], published: Published | None = None) -> list[Chart]:
     """One chart a device and axis that has three values at least, with the published curves over this axis."""
     panels: dict[tuple[str, str], Curves] = {}
+    colours = Colours.of(summaries)
     for summary in summaries:
         for axis, rest, point in _points(summary):
             own = panels.setdefault((layout.device_of(summary), axis), {})
-            own.setdefault((summary.backend, rest), []).append(point)
+            own.setdefault((colours.name(summary), rest), []).append(point)
     panels = {key: _long(curves) for key, curves in panels.items()}
     shown = layout.first_panels({str(number): item for number, item in enumerate(panels.items()) if item[1]})
-    colours = backend_colours(summaries)
     return [
-        _chart(device, axis, curves, looks(list(curves), colours), _theirs(published, axis), f"axis{number}")
+        _chart(device, axis, curves, looks(list(curves), colours.known), _theirs(published, axis), f"axis{number}")
         for number, ((device, axis), curves) in shown.items()
     ]
 

@@ -69,7 +69,7 @@ def layers(summary: Summary, name: str, colours: Colours, largest: int = 12) -> 
         figure = new_figure(PANEL_PX, AXIS_PX + ROW_PX * sum(lines))
         axes = figure.subplots()
         values = [value for _, value in rows]
-        axes.barh(places, values, height=0.7, color=colours[summary.backend])
+        axes.barh(places, values, height=0.7, color=colours[summary])
         axes.set_yticks(places, labels, fontsize=LAYER_PT)
         axes.set_ylim(sum(lines), 0)
         for y, value in zip(places, values, strict=True):

@@ -14,7 +14,7 @@ from orchestrator.analysis.statistics import Summary, Throttling
 from orchestrator.figures import NS_PER_MS, timed_ms
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import wording
-from orchestrator.report.colours import Colours, Look, backend_colours, looks
+from orchestrator.report.colours import Colours, Look, looks
 from orchestrator.report.drawing import FOREGROUND, GRID, MUTED, PAGE, Chart, bare, new_figure, style
 from orchestrator.report.heading import put_heading
 
@@ -35,23 +35,22 @@ HIGHEST = 4.0
 def drift(summaries: Sequence[Summary], records: Sequence[Record]) -> list[Chart]:
     """Every inference over the time of the run, relative to its cell's median, and the canaries: a chart a device."""
     found = layout.by_device([record for record in records if timed_ms(record) and _has_times(record)])
-    colours = backend_colours(summaries)
-    backends = {summary.cell_id: summary.backend for summary in summaries}
+    colours = Colours.of(summaries)
+    hues = {summary.cell_id: (colours.name(summary), colours[summary]) for summary in summaries}
     medians = {
         layout.key_of(each): each.latency.median_ms for each in summaries if each.latency and each.latency.median_ms
     }
-    return [
-        _drift(blocks, backends, medians, colours, f"drift{number}") for number, blocks in enumerate(found.values())
-    ]
+    return [_drift(blocks, hues, medians, f"drift{number}") for number, blocks in enumerate(found.values())]
 
 
 def _drift(
-    blocks: list[Record], backends: dict[str, str], medians: dict[layout.Key, float], colours: Colours, name: str
+    blocks: list[Record], hues: dict[str, tuple[str, str]], medians: dict[layout.Key, float], name: str
 ) -> Chart:
+    """`hues`: the name and the colour of each cell."""
     work = [record for record in blocks if record.role == "work"]
     keys = [
-        Line2D([], [], marker=".", color=colours[backend], label=backend)
-        for backend in sorted({backends[record.cell_id] for record in work})
+        Line2D([], [], marker=".", color=colour, label=label)
+        for label, colour in sorted({hues[record.cell_id] for record in work})
     ]
     if any(sample.phase == "warmup" for record in work for sample in record.samples):
         keys.append(Line2D([], [], marker="x", linestyle="", color=MUTED, markersize=4, label="warm-up"))
@@ -59,7 +58,7 @@ def _drift(
         keys.append(_canary_line([], [], label="canary: the same small workload"))
     with style():
         figure = new_figure(layout.PANEL_PX, 185)
-        by_cell = {record.cell_id: colours[backends[record.cell_id]] for record in work}
+        by_cell = {record.cell_id: hues[record.cell_id][1] for record in work}
         _draw_drift(figure.subplots(), blocks, by_cell, medians)
         title = layout.device_in(blocks[0])
         put_heading(figure, title, keys)
@@ -137,12 +136,12 @@ def throttling(summaries: Sequence[Summary]) -> list[Chart]:
     for summary in summaries:
         if summary.throttling is not None:
             found.setdefault(f"{summary.serial} {summary.source}", []).append(summary)
-    names, colours = wording.naming(summaries), backend_colours(summaries)
+    names, colours = wording.naming(summaries), Colours.of(summaries)
     charts = []
     for number, own in enumerate(layout.first_panels(found).values()):
-        named = {(one.backend, wording.cell(one, names)): one.throttling for one in own if one.throttling}
-        look = looks(list(named), colours)
-        curves = [(name, look[backend, name], one) for (backend, name), one in named.items()]
+        named = {(colours.name(one), wording.cell(one, names)): one.throttling for one in own if one.throttling}
+        look = looks(list(named), colours.known)
+        curves = [(name, look[of, name], one) for (of, name), one in named.items()]
         charts.append(_throttling(layout.device_of(own[0]), curves, f"throttling{number}"))
     return charts
 

@@ -15,7 +15,7 @@ COLUMNS = (
     Column(""), Column("median ms", True), Column("interval", True), Column("p90", True), Column("memory", True),
     Column("blocks", True), Column("warnings"),
 )  # fmt: skip
-MEDIAN, BLOCKS, WARNINGS = 1, 5, 6
+MEDIAN, BLOCKS = 1, 5
 FIRST = Column("first ms", True)
 """The column of cold starts, whose set-up stands in a part of its own."""
 IMPORTED = "IMPORT results: measured elsewhere, under conditions that the farm does not know."

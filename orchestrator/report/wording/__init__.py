@@ -19,7 +19,7 @@ from .intervals import (
     times,
     told,
 )
-from .names import Naming, cell, few, naming, short_name, without
+from .names import Naming, cell, few, label_options, naming, short_name, without
 from .quantities import decimals, detects, joules, memory_size, ms, per_s, rounded, share, watts
 from .results import (
     MOST_REASONS,
@@ -62,6 +62,7 @@ __all__ = [
     "instead",
     "interval_note",
     "joules",
+    "label_options",
     "memory_size",
     "ms",
     "naming",

@@ -9,15 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
+from pathlib import PurePath
 from typing import Any
 
 from orchestrator.model import axes
-from orchestrator.model.axes import AXES, ENGINE, FRAMES, SIDE
+from orchestrator.model.axes import AXES, COMMAND, ENGINE, FRAMES, SIDE
 from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.errors import SpecError
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Conditions, Experiment, Measure, Side, Workload
-from orchestrator.model.experiment.engine_settings import EngineSettings, Printed
+from orchestrator.model.experiment.engine_settings import EngineSettings
 from orchestrator.model.job import Cell, Job
 
 from . import device_selection, run_order
@@ -47,8 +48,7 @@ class _Point:
     agent: dict[str, str] = field(default_factory=dict)
     driver: str = ""
     driver_sha256: str = ""
-    printed: Printed | None = None
-    builds: Mapping[str, dict[str, str]] = field(default_factory=dict)
+    engines: EngineSettings = field(default_factory=EngineSettings)
 
     def on(self, name: str, side: Side) -> _Point:
         """The same on a side."""
@@ -59,6 +59,9 @@ class _Point:
         if side.onnx is not None:
             update = {"network": None, "onnx": side.onnx, "onnx_sha256": side.onnx_sha256}
             workload = workload.model_copy(update=update)
+        if (files := side.engine_sha256.get(COMMAND)) is not None:
+            named = workload.files or PurePath(side.engine[COMMAND]).name  # what counts is their content
+            workload = workload.model_copy(update={"files": named, "files_sha256": files})
         return _Point(
             workload,
             Api(str(own.pop("backend", self.backend))),
@@ -67,8 +70,7 @@ class _Point:
             side.agent_sha256,
             side.driver or "",
             side.driver_sha256 or "",
-            self.printed,
-            self.builds,
+            self.engines,
         )
 
     @property
@@ -76,12 +78,13 @@ class _Point:
         """The cell that it comes to: options that make no difference fall away."""
         unused = self.unused
         used = {name: value for name, value in self.options.items() if name not in unused}
-        build = self.builds.get(str(used.get(ENGINE.name)), {})
+        name = str(used.get(ENGINE.name))
         if used.get(ENGINE.name) == ENGINE.default:  # cells of before there were others are the same
             del used[ENGINE.name]
         return Cell(
             workload=self.workload, backend=self.backend, precision=self.precision, options=used, agent=self.agent,
-            driver=self.driver, driver_sha256=self.driver_sha256, build=build, printed=self.printed,
+            driver=self.driver, driver_sha256=self.driver_sha256, printed=self.engines.result,
+            model_files=self.engines.models_sha256.get(name, {}), build=self.engines.builds.get(name, {}),
         )  # fmt: skip
 
     @property
@@ -117,9 +120,12 @@ def size(experiment: Experiment) -> int:
 def _choices(api: Api, engine: str, listed: dict[str, tuple[Any, ...]]) -> int:
     """Number of distinct settings of a backend's options that can run with an engine."""
     meant = {
-        name: values for name, values in listed.items() if api in AXES[name].backends and axes.has_axis(engine, name)
+        name: values
+        for name, values in listed.items()
+        if (known := axes.axis_of(name)) and api in known.backends and axes.has_axis(engine, name)
     }
-    bound = {name for name in meant if AXES[name].decides}.union(*(AXES[name].reads for name in meant)) & meant.keys()
+    ours = [AXES[name] for name in meant if name in AXES]
+    bound = {axis.name for axis in ours if axis.decides}.union(*(axis.reads for axis in ours)) & meant.keys()
     free = prod(len(values) for name, values in meant.items() if name not in bound)
     rest = {name: meant[name] for name in sorted(bound)}
     distinct = set()
@@ -251,13 +257,10 @@ def _workloads(experiment: Experiment) -> list[Workload]:
 
 
 def _points(experiment: Experiment) -> Iterator[_Point]:
-    options, engine = _options(experiment), experiment.engine or EngineSettings()
+    options, engines = _options(experiment), experiment.engine or EngineSettings()
     lists = (_workloads(experiment), experiment.matrix.backend, experiment.matrix.precision, *options.values())
     for workload, backend, precision, *values in product(*lists):
-        point = _Point(
-            workload, backend, precision, dict(zip(options, values, strict=True)),
-            printed=engine.result, builds=engine.builds,
-        )  # fmt: skip
+        point = _Point(workload, backend, precision, dict(zip(options, values, strict=True)), engines=engines)
         yield from [point] if experiment.sides is None else [point.on(*named) for named in experiment.sides]
 
 
@@ -312,6 +315,8 @@ def _lacks(cell: Cell, device: Device) -> str:
         return f"its host has no engine `{cell.engine}` for it (it has {has})"
     if why := engines[cell.engine].why_not(cell.backend, cell.precision):
         return why
+    if why := engines[cell.engine].why_no_value(cell.options):
+        return why
     if engines[cell.engine].brought and device.facts.abi not in cell.build:
         abi, has = device.facts.abi or "ABI", f" (it has {', '.join(sorted(cell.build))})" if cell.build else ""
         return f"engine {cell.engine} has no folder for {abi}{has}: `farm engines add {cell.engine} FOLDER --abi {abi}`"
@@ -326,8 +331,6 @@ def _lacks(cell: Cell, device: Device) -> str:
         return f"its APIs are not known ({why})"
     if facts is None:
         return f"the device has no {cell.backend} (it has {', '.join(a.api for a in device.facts.apis)})"
-    if cell.options.get("layout") == "image" and not facts.max_image_width:
-        return f"the device's {cell.backend} has no images"
     if cell.precision not in facts.precisions:
         offered = ", ".join(facts.precisions)
         return f"the device's {cell.backend} has no {cell.precision} (it has {offered})"

@@ -235,14 +235,55 @@ def test_row_norm(agent: Agent, draw: np.random.Generator, threads: int) -> None
     for index in range(CASES):
         rows, columns = int(draw.integers(1, 9)), int(draw.integers(1, 600))
         x, scale, shift = noise(draw, rows, columns) + 3, noise(draw, columns), noise(draw, columns)
-        operands, centred, least = {"src": x, "scale": scale, "shift": shift}, index % 2, 4.0 * (index % 3 == 0)
-        ints = {"rows": rows, "columns": columns, "centred": centred}
+        beside = noise(draw, rows, columns) if draw.random() < 0.5 else None
+        operands = {"src": x, "scale": scale, "shift": shift, "beside": beside}
+        centred, least = index % 2, 4.0 * (index % 3 == 0)
+        ints = {"rows": rows, "columns": columns, "centred": centred, "added": beside is not None}
         calls.add(operands, ints, (rows, columns), {"epsilon": 1e-3, "least": least})
         wide = x.astype(np.float64)
         distance = wide - centred * wide.mean(1, keepdims=True)
         root = np.sqrt((distance**2).mean(1, keepdims=True) + 1e-3)
-        expected.append(distance / np.maximum(root, least) * scale + shift)
+        found = distance / np.maximum(root, least) * scale + shift
+        expected.append(found if beside is None else found + beside)
     compare(calls.run(agent, "--threads", threads), expected)
+
+
+@pytest.mark.parametrize("op", ["append", "attend"])
+def test_a_cache(agent: Agent, draw: np.random.Generator, op: str) -> None:
+    """Of rows that lie in wider ones, normalised and turned or not; what is behind the valid places is infinite."""
+    calls, expected, attends = Calls(op), [], op == "attend"
+    for _ in range(CASES):
+        images, shared, rows, depth, columns = (int(each) for each in draw.integers(1, [4, 4, 8, 40, 40]))
+        capacity, heads = rows + int(draw.integers(0, 300)), shared * int(draw.integers(1, 4)) if attends else shared
+        turned, by_place, normed = 2 * int(draw.integers(0, depth // 2 + 1)), bool(draw.integers(2)), draw.integers(2)
+        width, first = heads * depth + int(draw.integers(0, 3)), int(draw.integers(0, 3))
+        x = noise(draw, first + images * rows * width)
+        place = (first, rows * width, depth, width)
+        ends = draw.integers(rows - 1, capacity, images).astype(draw.choice(["<i4", "<i8"]))
+        valid = (np.arange(capacity) < ends[:, None] + 1)[:, None, :, None]
+        cache = [
+            np.where(valid, noise(draw, images, shared, capacity, n), np.inf).astype(np.float32)
+            for n in ((depth, columns) if attends else (depth,))
+        ]
+        places = int(draw.integers(1, capacity + 1)) if by_place else int(draw.integers(1, images + 1))
+        angles = (places, turned // 2) if by_place else (places, rows, turned // 2)
+        cosines, sines = (noise(draw, *angles) if turned else None for _ in range(2))
+        scale = noise(draw, depth) if normed else None
+        a = {"rows": rows, "place": place, "turned": turned, "by_place": by_place, "normed": normed, "epsilon": 0.01}
+        more = {"window": int(draw.integers(0, 20)), "scale": 0.4, "softcap": float(draw.choice([0.0, 1.5]))}
+        operands = [x, *cache] if attends else [*cache, x]
+        names = ("q", "k", "v") if attends else ("past", "src")
+        shape = (images, rows, heads * columns) if attends else (images, shared, capacity, depth)
+        given = dict(zip(names, operands, strict=True)) | {"ends": ends, "cosines": cosines, "sines": sines}
+        ints = {"images": images, "heads": heads, "capacity": capacity, "depth": depth, "rows": rows, "turned": turned}
+        ints |= dict(zip(("start", "image", "head", "row"), place, strict=True))
+        ints |= {"by_place": by_place, "normed": normed, "places": places, "batches": places}
+        ints |= {"shared": shared, "columns": columns, "window": more["window"]}
+        calls.add({**given, "norm": scale}, ints, shape, {"epsilon": 0.01, **more})
+        want = reference(op, [*operands, ends, cosines, sines, scale], shape, **a, **more, heads=heads)
+        expected.append(np.where(np.isinf(want), 0, want))
+    results = [np.where(np.isinf(each), 0, each).astype(np.float32) for each in calls.run(agent, "--threads", 2)]
+    compare(results, expected)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

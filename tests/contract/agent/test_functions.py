@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from kernels.ir.expressions import FUNCTIONS
-from kernels.lower.cpu.functions import CODES
-from kernels.reference.expressions import MEANINGS
+from kernels.ir.activations import ACTIVATIONS, activated
+from kernels.ir.expressions import FUNCTIONS, MAX_OPERANDS
+from kernels.lower.cpu.functions import CODES, with_whole_functions
+from kernels.reference.expressions import MEANINGS, compute
 
 from .calls import Calls
 from .driver import Agent
@@ -28,7 +29,7 @@ def _sigmoid(x: Wide) -> Wide:
 
 
 MEANT: dict[str, Callable[[Wide], Wide]] = {**MEANINGS, "expm1": np.expm1, "sigmoid": _sigmoid}
-UNARY = [name for name in CODES if name not in FUNCTIONS or FUNCTIONS[name].arity == 1]
+UNARY = [name for name in CODES if name in MEANT and (name not in FUNCTIONS or FUNCTIONS[name].arity == 1)]
 
 
 def _floats(rng: np.random.Generator) -> Array:
@@ -40,12 +41,14 @@ def _floats(rng: np.random.Generator) -> Array:
     return x
 
 
-def _call(name: str, x: Array) -> Calls:
+def _call(name: str, x: Array, *numbers: float) -> Calls:
     calls = Calls("map")
-    ints = {"operands": 1, "instructions": 1, "i0": CODES[name] << 24, "d5": x.size, "a5": 1}
+    word = CODES[name] << 24 | MAX_OPERANDS << 8 | MAX_OPERANDS + 1
+    ints = {"operands": 1, "instructions": 1, "i0": word, "d5": x.size, "a5": 1}
     ints |= {f"d{axis}": 1 for axis in range(5)} | {f"a{axis}": 0 for axis in range(5)}
     ints |= {f"{operand}{axis}": 0 for operand in "bce" for axis in range(6)} | {f"i{k}": 0 for k in range(1, 32)}
-    calls.add({"a": x, "b": None, "c": None, "d": None}, ints, (x.size,))
+    floats = {f"f{index}": number for index, number in enumerate(numbers)}
+    calls.add({"a": x, "b": None, "c": None, "d": None}, ints, (x.size,), floats)
     return calls
 
 
@@ -68,3 +71,22 @@ def test_function(agent: Agent, seed: int, name: str, isa: str) -> None:
     worst = int(off.argmax())
     given, got, want = (values[finite][worst] for values in (x, found, wanted))
     assert off[worst] <= ULPS, f"{name}({given!r}) is {got!r}, not {want!r}"
+
+
+@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
+@pytest.mark.parametrize("name", [name for name in ACTIVATIONS if name not in MEANT])
+def test_activation(agent: Agent, seed: int, name: str, isa: str) -> None:
+    """An activation is one function of a map, of any parameters; a NaN passes."""
+    rng = np.random.default_rng([seed, ACTIVATIONS[name].code])
+    numbers = sorted(rng.uniform(0.05, 0.95, len(ACTIVATIONS[name].attributes)).tolist())
+    x = _floats(rng)[: int(rng.integers(1, COUNT))]
+    meant = activated("a", (name, *numbers))
+    whole = with_whole_functions(meant)
+    assert whole == (name, "a", *numbers)
+    run = agent.run(_call(name, x, *numbers).bundle(), {}, POCKETFARM_CPU_ISA=isa)
+    if run.code and "this processor has" in run.error.message:
+        pytest.skip(f"no {isa} here")
+    assert run.code == 0, run.events[-1]
+    with np.errstate(invalid="ignore"):  # NaN that signal
+        wanted = compute(meant, [x.astype(np.float64)], x.shape).astype(np.float32)
+    np.testing.assert_allclose(run.output(0), wanted, rtol=1e-5, atol=1e-6)

@@ -59,14 +59,6 @@ def test_the_agent_agrees_with_the_reference(agent: Agent, backend: str, precisi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("backend", "precision"), [("opencl", "fp32"), ("vulkan", "fp32"), ("vulkan", "fp16")])
-def test_the_agent_agrees_with_activations_in_images(agent: Agent, backend: str, precision: str, shaders: Path) -> None:
-    """Of OpenCL's kernels each is tried in tests/unit; here it is how the agent makes and binds images."""
-    options = Options(backend, precision, layout="image")  # type: ignore[arg-type]
-    check(agent, block() if backend == "opencl" else side_by_side(every_case()), options, Limits(), shaders)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "fuse"), [("vulkan", "none"), ("cpu", "none"), ("cpu", "activation+residual")])
 def test_the_agent_agrees_with_fusions_off(agent: Agent, backend: str, fuse: str, shaders: Path) -> None:
     check(agent, block(), Options(backend, fuse=fuse), Limits(), shaders)  # type: ignore[arg-type]

@@ -141,7 +141,8 @@ def _of_groups(rng: np.random.Generator) -> Graph:
     x = build.input(n, per_group * groups, h, w)
     x = build.conv(x, per_group * groups, (1, 1)) if rng.random() < 0.5 else x
     y = group_norm(build, x, groups, form)
-    end = str(rng.choice(["", "relu", "hard_swish", "sigmoid"]))
+    ends = ["", "hard_swish", "sigmoid", *(["relu"] if per_group * groups >= 8 else [])]  # of few it may leave nothing
+    end = str(rng.choice(ends))
     return build.outputs(build.node(end, [y], build.graph.shapes[y]) if end else y)
 
 

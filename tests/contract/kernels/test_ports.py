@@ -109,12 +109,11 @@ def test_what_several_read_is_packed_once_for_all(precision: Precision) -> None:
     assert steps(compile_graph(packed_layers(), Options("opencl", precision), DESKTOP).plan, "pack") == 3
 
 
-def test_phones_images_and_mapped_inputs_keep_their_first_layers() -> None:
+def test_phones_and_mapped_inputs_keep_their_first_layers() -> None:
     graph, plain = first_layers(), Options("opencl")
     for options, limits in (
         (plain, Limits()),
         (plain, replace(DESKTOP, cpu_device=True)),
-        (replace(plain, layout="image"), DESKTOP),
         (replace(plain, transfers="map"), DESKTOP),
     ):
         assert steps(compile_graph(graph, options, limits).plan, "pack") == 7

@@ -22,12 +22,8 @@ Cli = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    started = RedisServer(tmp_path_factory.mktemp("redis"), persist=False)
-    try:
-        started.start()
+    with RedisServer(tmp_path_factory.mktemp("redis"), persist=False) as started:
         yield started
-    finally:
-        started.close()
 
 
 @pytest.fixture

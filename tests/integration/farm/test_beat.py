@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
+import celery.beat
 import pytest
 from redis import Redis
 
@@ -125,6 +126,20 @@ def test_two_beats_do_all_the_work_and_one_that_is_stopped_holds_up_nothing(
             each.send_signal(signal.SIGCONT)
             each.terminate()
     assert [each.wait(60) for each in beats] == [0, 0]
+
+
+def test_beat_sleeps_until_a_task_is_due(
+    settings: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """It may look a few times for each task; Celery's own looks until it is due, ten milliseconds long."""
+    app, chance, looks = make_app(settings), Random(seed), Counter[str]()
+    for entry in app.conf.beat_schedule.values():
+        entry["schedule"] = 0.1 + chance.random() / 5
+    tick = celery.beat.Scheduler.tick
+    monkeypatch.setattr(celery.beat.Scheduler, "tick", lambda *given: (looks.update(["look"]), tick(*given))[1])
+    with consumer.beat(app):
+        eventually(lambda: redis.llen(keys.WORK) >= 20)
+    assert looks["look"] < 5 * redis.llen(keys.WORK)
 
 
 def test_tasks_that_nobody_does_do_not_fill_redis(settings: Settings, ledger: Ledger, redis: Redis) -> None:

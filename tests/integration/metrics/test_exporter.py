@@ -218,9 +218,7 @@ def test_documented(farm: Farm) -> None:
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[tuple[RedisServer, str]]:
     """An exporter of its own, with a Redis that may be stopped."""
-    server = RedisServer(tmp_path / "redis")
-    server.start()
-    try:
+    with RedisServer(tmp_path / "redis") as server:
         with (
             Redis.from_url(server.url, decode_responses=True) as redis,
             Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger,
@@ -228,8 +226,6 @@ def alone(tmp_path: Path) -> Iterator[tuple[RedisServer, str]]:
             fill(redis, ledger, seed=1)
         with exporter(state_settings(tmp_path, server.url)) as url:
             yield server, url
-    finally:
-        server.close()
 
 
 def until(url: str, part: str, up: float, limit_s: float = 60.0) -> Samples:

@@ -22,12 +22,8 @@ from . import ledgers
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    started = RedisServer(tmp_path_factory.mktemp("redis"))
-    try:
-        started.start()
+    with RedisServer(tmp_path_factory.mktemp("redis")) as started:
         yield started
-    finally:
-        started.close()
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.ledger import HostState, Ledger
 from orchestrator.ledger.tables import METADATA
 from orchestrator.model.errors import FarmError, ServiceDown
-from orchestrator.model.record import Outcome
+from orchestrator.model.record import EarlierReading, Outcome, Record
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
@@ -111,11 +111,19 @@ def of(*args: Any, **options: Any) -> Args:
     return args, options
 
 
+def reread_as(record: Record) -> Record:
+    """The same as another parser reads it."""
+    told = {name: getattr(record, name) for name in EarlierReading.model_fields.keys() & Record.model_fields.keys()}
+    before = EarlierReading.model_validate({**told, "replaced_at": 1.0, "farm_version": "0"})
+    return record.model_copy(update={"outcome": Outcome.OK, "cause": "", "reasons": (), "readings": (before,)})
+
+
 FINE: dict[str, Args] = {
     "submit": of(make.many(2, name="new"), Path()),
     "submit jobs": of("chosen", make.many(1, name="chosen"), [make.job("chosen")]),
     "cancel": of("running"),
     "retry": of("failed"),
+    "reread": of(["failed"], lambda record, _: reread_as(record)),
     "hold": of(["A"], CLOCK, "new battery", now=True),
     "release": of("B"),
     "add host": of("lab3", "ab" * 32),
@@ -133,6 +141,7 @@ REFUSED: dict[str, Args] = {
     "submit": of(make.experiment(name="new", devices=make.DeviceChoice(where='serial == "Z"')), Path()),
     "cancel": of("running", "nothing"),
     "retry": of("nothing"),
+    "reread": of(["nothing"], lambda record, _: reread_as(record)),
     "hold": of(["A", "Z"]),
     "release": of("A"),
     "restore": of(["A"]),
@@ -146,8 +155,9 @@ REFUSED: dict[str, Args] = {
 NOTHING: dict[str, Args] = {
     "cancel": of("failed"),
     "retry": of("running"),
-    "restore": of(),
     "add engine": of("benchncnn", BENCH, "x86", ["llama-bench"]),
+    "reread": of(["failed"], lambda *_: None),
+    "restore": of(),
 }
 """Acts that are no error, and change nothing."""
 

@@ -22,10 +22,8 @@ from tests.waiting import eventually
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
-    started = RedisServer(tmp_path / "redis", persist=True)
-    started.start()
-    yield started
-    started.close()
+    with RedisServer(tmp_path / "redis", persist=True) as started:
+        yield started
 
 
 @pytest.fixture

@@ -23,10 +23,8 @@ from workers.claim import Claim
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
-    started = RedisServer(tmp_path / "redis", persist=False)
-    started.start()
-    yield started
-    started.close()
+    with RedisServer(tmp_path / "redis", persist=False) as started:
+        yield started
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from orchestrator.model.record import Outcome, Record
 from orchestrator.spec.expansion.expand import cells_of
 from workers.devices.workstation import CPU_SERIAL
 from workers.engines import Engines, Host
+from workers.execution.reread import reread
 
 from .conftest import Wiring
 from .test_run import Runner, agents, here, leftovers, there
@@ -110,6 +113,19 @@ def test_samples_that_come_all_at_once_have_no_power_of_their_own(
     assert ends == sorted(ends) and ends[-1] <= record.processes[0].end_ns
 
 
+def test_two_builds_run_side_by_side(here: Runner, engines: Engines, tmp_path: Path, seed: int) -> None:
+    """Each side runs its own folder's program, under the same name."""
+    next_us = Random(seed).randint(100, 999)
+    asked = experiment(tmp_path, "./own 7", sampling={"samples": 2, "warmup": 0}, engine={"result": RESULT},
+                       sides={"candidate": {"engine": {"command": "next"}}})  # fmt: skip
+    (tmp_path / "next").mkdir()
+    (tmp_path / "next" / "own").write_text(f"#!/bin/sh\necho took {next_us} us\n")
+    records = blocks(asked, here, engines, tmp_path, CPU_SERIAL)
+    told = [[sample.duration_ns for sample in record.samples] for record in records]
+    assert told == [[470_000] * 2, [1000 * next_us] * 2]
+    assert len({record.provenance.program_hash for record in records}) == 2
+
+
 @pytest.mark.parametrize(
     ("command", "outcome", "cause"),
     [
@@ -144,3 +160,65 @@ def test_names_that_no_phone_can_have_and_braces_with_more_than_a_name_are_refus
     for braces in ("{samples!r}", "{samples:>{x}}", "{samples.real}", "{0}"):
         with pytest.raises(ValueError, match="braces"):
             experiment(tmp_path, f"./own {braces}", engine={"result": RESULT})
+
+
+def test_what_an_older_parser_made_of_an_output_is_mended(
+    here: Runner, engines: Engines, tmp_path: Path, seed: int
+) -> None:
+    """Whatever it told, the output tells what it tells today; the earlier reading stays. A cut output is left alone."""
+    random, power = Random(seed), {"quantities": ["latency", "power"], "power_period": "50 ms"}
+    made = [
+        experiment(tmp_path, "./own 1 {samples}", sampling={"samples": 4}, engine={"result": RESULT}, measure=power),
+        experiment(tmp_path, "./burst {samples}", sampling={"samples": 5}, engine={"result": RESULT}, measure=power),
+        experiment(tmp_path, "./own 7", sampling={"samples": 3, "warmup": 1}, engine={"result": RESULT}),
+    ]
+    for each in made:
+        (record,) = blocks(each, here, engines, tmp_path, CPU_SERIAL)
+        (cell,) = cells_of(prepare(each, tmp_path, Artifacts(engines.engine("command").host.state)))
+        job = Job(experiment_id="e1", cell=cell, block=0, candidates=(CPU_SERIAL,), sampling=each.sampling,
+                  conditions=Conditions(), measure=each.measure)  # fmt: skip
+        again = partial(reread, job=job, engine=engines.engine("command"))
+        assert record.outcome in (Outcome.OK, Outcome.INVALID) and again(record) is None
+        for _ in range(10):
+            wrong = older(record, random)
+            mended = again(wrong)
+            assert mended is not None and again(mended) is None
+            (before,) = mended.readings
+            assert (before.samples, before.outcome, before.doubts) == (wrong.samples, wrong.outcome, wrong.doubts)
+            told = [(each.phase, each.index, each.start_ns, each.duration_ns) for each in record.samples]
+            assert [(each.phase, each.index, each.start_ns, each.duration_ns) for each in mended.samples] == told
+            assert [each.code for each in mended.doubts] == [each.code for each in record.doubts]
+            unlike = {"readings", "samples"} | ({"doubts"} if wrong.outcome is Outcome.FAILED else set())
+            now, then = (each.model_dump(exclude=unlike) for each in (mended, record))
+            assert {name: (told, then[name]) for name, told in now.items() if told != then[name]} == {}
+            (run, *_) = wrong.processes
+            cut = (run.model_copy(update={"dropped_bytes": 1}), *wrong.processes[1:])
+            assert again(wrong.model_copy(update={"processes": cut})) is None
+            assert again(wrong.model_copy(update={"outcome": Outcome.KILLED, "cause": "killed"})) is None
+        place = random.choice([n for n, line in enumerate(record.lines) if line.stream == "stdout"])
+        lines = [line.model_copy(update={"text": "took 5 ms"}) if n == place else line
+                 for n, line in enumerate(record.lines)]  # fmt: skip
+        refused = again(record.model_copy(update={"lines": tuple(lines)}))
+        assert refused is not None and (refused.outcome, refused.cause) == (Outcome.FAILED, "unread_output")
+        assert refused.readings[0].samples == record.samples and not refused.doubts
+
+
+def older(record: Record, random: Random) -> Record:
+    """The same as a parser with a fault would have left it: samples that are none, or lacking, or no result."""
+    samples = list(record.samples)
+    kind = random.choice(("wrong", "lacking", "refused"))
+    if kind == "refused":
+        update: dict[str, Any] = {
+            "outcome": Outcome.FAILED,
+            "cause": "unread_output",
+            "reasons": ("no",),
+            "invalid": (),
+        }
+        return record.model_copy(update={**update, "samples": (), "doubts": ()})
+    place = random.randrange(len(samples))
+    if kind == "lacking":
+        del samples[place]
+    else:
+        wrong = samples[place].duration_ns * random.choice((2, 1000))
+        samples[place] = samples[place].model_copy(update={"duration_ns": wrong})
+    return record.model_copy(update={"samples": tuple(samples)})

@@ -21,7 +21,6 @@ from orchestrator.acts.engine_folder import read_folder
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.energy.windows import inferences_in, phase_window
-from orchestrator.model.axes import AXES
 from orchestrator.model.device import Device
 from orchestrator.model.errors import ModelFileError
 from orchestrator.model.experiment import Experiment
@@ -96,8 +95,9 @@ def model_for(folder: Path, engine: str) -> str:
 
 
 def experiment(folder: Path, output: Output, **given: Any) -> Experiment:
-    asked, axes = output.asked, {name: [value] for name, value in output.asked.axes.items()}
-    axes = {name: values for name, values in axes.items() if name in AXES and values != [0]}
+    asked, own = output.asked, {axis.name for axis in known()[output.engine].axes}
+    axes = {f"{output.engine}.{name}": [value] for name, value in asked.axes.items() if name in own}
+    axes |= {"threads": [asked.threads]} if asked.threads else {}
     told = {
         "name": "own", "workload": {"model": model_for(folder, output.engine)},
         "matrix": {"engine": [output.engine], "backend": "cpu", "precision": [asked.precision], **axes},
@@ -137,7 +137,7 @@ def test_a_tool_from_a_folder_becomes_a_record(
     assert sum(each.runs for each in timed) == output.asked.samples
     window = phase_window(record, "load")
     assert window and (took_ms(output) > LONGEST_MS or inferences_in(record, window) == output.asked.samples)
-    assert all(each.tokens == output.asked.axes.get("tokens", 0) for each in timed)
+    assert all(each.prompt + each.token_count == output.asked.axes.get("tokens", 0) for each in timed)
     assert record.runs_on and record.runs_on.facts.driver.startswith(f"{name} ")
     codes = {str(doubt.code).removeprefix(f"{name}.") for doubt in record.doubts}
     assert {"unverified", "placed"} <= codes and ("mean_of_runs" in codes) is (timed[0].mean_of > 1)
@@ -260,7 +260,8 @@ def test_a_program_is_its_build_its_model_and_its_words(here: Runner, engines: E
 
     one = hashed("exit 0")
     assert one == hashed("exit 0", samples=9) == hashed("exit 0", where="other")
-    others = {hashed("exit 1"), hashed("exit 0", "more"), hashed("exit 0", kv_type="q8_0"), hashed("exit 0", threads=3)}
+    others = {hashed("exit 1"), hashed("exit 0", "more"), hashed("exit 0", threads=3)}
+    others.add(hashed("exit 0", **{"llama.cpp.kv_type": "q8_0"}))
     assert len(others | {one}) == 5
 
 

@@ -15,9 +15,10 @@ import pytest
 
 from orchestrator.model.device import OURS, Api, Device, DeviceFacts, Source
 from orchestrator.model.errors import LeaseLost, SetupError, Unsupported
-from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
+from orchestrator.model.experiment import Conditions, Experiment, Measure, Sampling, Workload
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
+from orchestrator.spec.expansion.expand import expand
 from workers.claim import JobCancelled
 from workers.devices.workstation import CPU_SERIAL
 from workers.engines import Engine, Engines, Host, Work
@@ -38,7 +39,7 @@ SHAPES: dict[str, tuple[Workload, Workload]] = {
 }
 """Two workloads of each engine that are to be two programs; in the order of a host, its own one last."""
 NAMES = tuple(SHAPES)
-ALIKE = {"litert", "mnn", "ncnn", "openvino"}
+ALIKE = {"litert", "mnn", "ncnn", "openvino", "torch"}
 """Engines that are `onnxruntime` but for their driver: `test_packaged.py`."""
 BROUGHT = {"benchmark_model", "benchncnn", "executor_runner", "llama.cpp", "mnn_benchmark", "mnn_llm_bench"} | {
     "onnxruntime_perf_test"
@@ -185,6 +186,26 @@ def _own_sleeps() -> Iterator[int]:
 
 def _children() -> list[int]:
     return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+
+
+def test_an_axis_of_an_engines_own_file(here: Runner, engines: Engines) -> None:
+    """A host says which there are; an experiment may name them, and what its program is follows."""
+    facts = {each.name: each for each in engines.offered(here.bench.fleet.member(CPU_SERIAL).facts)}
+    assert [axis.name for axis in facts["nap"].axes] == ["nap_ms"]
+    given = block("nap", CPU_SERIAL)
+    cell = given.job.cell.model_copy(update={"options": {"engine": "nap", "nap.nap_ms": 200}})
+    long, usual = here(given.model_copy(update={"job": given.job.model_copy(update={"cell": cell})})), here(given)
+    assert min(sample.duration_ns for sample in long.samples) >= 200e6 > 100e6
+    assert long.provenance.program_hash != usual.provenance.program_hash
+    matrix = {"engine": [OURS.name, "nap"], "backend": "cpu", "nap.nap_ms": [100, 2000], "threads": [1, 2]}
+    made = Experiment.model_validate({"name": "e", "workload": {"network": "lenet"}, "matrix": matrix})
+    device = Device.model_validate({"facts": here.bench.fleet.member(CPU_SERIAL).facts, "state": {"health": "ready"}})
+    expansion = expand(made, "e", [device.model_copy(update={"engines": tuple(facts.values())})])
+    ran = [job.cell.label for job in expansion.jobs if job.block == 0]
+    assert sorted(ran) == sorted(f"lenet cpu fp32{rest}" for rest in (
+        *(f"{own} threads={count}" for own in ("", " engine=nap nap.nap_ms=100") for count in (1, 2)),))  # fmt: skip
+    told = {each.reason for each in expansion.exclusions}
+    assert any("2000 is no value of the axis: it has 10 to 1000" in reason for reason in told), told
 
 
 def test_a_device_offers_what_can_run_there(engines: Engines) -> None:

@@ -133,16 +133,12 @@ class Farm:
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     folder = tmp_path_factory.mktemp("farm")
-    server = RedisServer(folder / "redis")
-    server.start()
-    try:
+    with RedisServer(folder / "redis") as server:
         settings = Settings(state=folder / "state", host="testhost", adb_port=1, redis_url=server.url)
         with client_of(settings) as redis:
             farm = Farm(settings, redis, server)
             yield farm
             farm.kill()
-    finally:
-        server.close()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from farm.cli import main
+from farm.cli.engine.generation import generate
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Options
@@ -19,6 +20,7 @@ from kernels.reference import evaluate
 from orchestrator.model.device import Api, Source
 from orchestrator.model.errors import DeviceBusy, TransportLost, Unsupported
 from orchestrator.system.config import Settings
+from tests.unit.kernels.front.decoders import SPELLINGS, drawn
 from tests.unit.kernels.front.onnx_models import run_onnxruntime, save_model
 from virtual_phones.faults import KernelLimit
 from workers.devices.device_lock import device_lock
@@ -138,3 +140,25 @@ def test_outputs_are_files_of_the_types_that_the_model_says(tmp_path: Path, seed
         found = np.load(tmp_path / "y" / f"{name}.npy")
         assert found.dtype == wanted.dtype, name
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_language_model_answers(
+    tmp_path: Path, seed: int, lab: Wiring, lab_settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(seed)
+    model, text = drawn(tmp_path, rng, str(rng.choice(SPELLINGS))), tmp_path / "tokens.txt"
+    text.write_text(str(list(model.prompt)))
+    words = ("--language-model", str(model.path), "--tokens", str(text), "--generate", "9", "--json")
+    here = ("infer", *words, "--backend", "cpu", "--state", str(tmp_path / "state"))
+    assert main(here) == 0
+    options = Options("cpu", threads=1)
+    on_phone = generate(model.path, text, 9, device=lab.serial, options=options, settings=lab_settings)
+    for facts in (json.loads(capsys.readouterr().out), on_phone):
+        assert facts["tokens"] == model.greedy(9)
+        assert facts["prompt_tokens"] == len(model.prompt)
+        assert facts["token_ms"] == sorted(facts["token_ms"]) and facts["token_ms"][0] == facts["first_token_ms"] > 0
+        assert facts["prompt_tokens_per_s"] > 0 and facts["generated_tokens_per_s"] > 0
+    assert on_phone["runs_on"]["device"] == lab.serial
+    text.write_text(f"{model.words}")
+    assert main(here) != 0
+    assert f"token {model.words}; the model's vocabulary has {model.words}" in capsys.readouterr().err

@@ -66,11 +66,12 @@ def assignment(
     quantities: tuple[str, ...] = ("latency", "memory"),
     workload: Workload = LENET,
     precision: Precision = Precision.FP32,
+    model_files: dict[str, str] | None = None,
     **options: int | str | bool,
 ) -> Assignment:
     job = Job(
         experiment_id="e1",
-        cell=Cell(workload=workload, backend=api, precision=precision, options=options),
+        cell=Cell(workload=workload, backend=api, precision=precision, options=options, model_files=model_files or {}),
         block=0,
         candidates=(serial,),
         sampling=sampling or Sampling(warmup=1, samples=5),

@@ -30,10 +30,8 @@ from workers.spool.kept import KeptRecords
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path / "redis")
-    server.start()
-    yield server
-    server.close()
+    with RedisServer(tmp_path / "redis") as started:
+        yield started
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def phases(times: Mapping[PhaseName, tuple[float, float]]) -> tuple[Phase, ...]:
     """Half of the time of each is the agent's on one core."""
     ns = {name: (round(start * S), round(end * S)) for name, (start, end) in times.items()}
     return tuple(
-        Phase(seq=0, t_ns=end, phase=name, start_ns=start, end_ns=end, cpu_ns=(end - start) // 2)
+        Phase(seq=0, t_ns=end, phase=name, start_ns=start, end_ns=end, counts={"cpu_ns": (end - start) // 2})
         for name, (start, end) in ns.items()
     )
 

@@ -40,6 +40,7 @@ EXPECTED = {
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
     "tune", "dataset", "agreement", "audit", "records", "retry", "ledger", "host", "hold", "compare", "changes",
     "history", "nightly", "morning", "plot", "queue", "job", "web", "quantize", "metrics", "explain", "engines",
+    "rank",
 }  # fmt: skip
 
 
@@ -133,7 +134,8 @@ def test_an_empty_ledger_has_no_experiments(farm: Run) -> None:
 
 
 OF_A_STATE = [
-    ("status",), ("results",), ("report",), ("watch",), ("export",), ("agreement",), ("best", "--axis", "backend"),
+    ("rank",), ("status",), ("results",), ("report",), ("watch",), ("export",), ("agreement",),
+    ("best", "--axis", "backend"),
     ("cancel", "latest"), ("down",), ("devices",), ("devices", "A"), ("release", "A"), ("restore",), ("tune", "show"),
     ("tune", "export", "x.json"), ("records",), ("records", "replay"), ("records", "drop", "A"),
     ("records", "show", "A"), ("retry", "latest"), ("ledger", "recompute"),
@@ -159,7 +161,7 @@ def test_figures_are_recomputed(farm: Run, tmp_path: Path) -> None:
         begun = ledger.begin_attempt(job.job_id, "A", "lab", 15.0)
         assert begun is not None
         ledger.keep(make.record(job, attempt=1, token=begun.token))
-    none = {"experiments": 1, "looked_at": 0, "changed": 0, "faulty": 0}
+    none = {"experiments": 1, "looked_at": 0, "changed": 0, "faulty": 0, "readings": []}
     assert json.loads(farm("ledger", "recompute", "--json")[1]) == none
     file = tmp_path / ".farm" / "ledger.sqlite"
     with closing(sqlite3.connect(file)) as connection, connection:
@@ -170,7 +172,7 @@ def test_figures_are_recomputed(farm: Run, tmp_path: Path) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE templates SET body = x'00'")
     code, out, _ = farm("ledger", "recompute", "first-1", "--all", "--json")
-    assert (code, json.loads(out)) == (1, {"experiments": 1, "looked_at": 1, "changed": 0, "faulty": 1})
+    assert (code, json.loads(out)) == (1, {**none, "looked_at": 1, "faulty": 1})
 
 
 @pytest.mark.usefixtures("ledger")

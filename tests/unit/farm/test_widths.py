@@ -42,7 +42,7 @@ def results(mode: str) -> RenderableType:
 
 
 def plan() -> RenderableType:
-    return plan_summary.render(compile_graph(NETWORKS["lenet"](1), Options("vulkan", layout="image"), Limits()).plan)
+    return plan_summary.render(compile_graph(NETWORKS["lenet"](1), Options("vulkan"), Limits()).plan)
 
 
 def watched() -> RenderableType:

@@ -28,7 +28,6 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "transpose": ("auto", "naive", "tiled"),
     "addition": ("auto", "vectors 4", "vectors 2"),
     "threads": (0, 2),
-    "layout": ("buffer", "image"),
     "fuse": ("all", "none", "activation"),
     "memory_budget": (0, 240_000),
     "largest_object": (0, 80_000),
@@ -104,14 +103,13 @@ def test_what_is_unused_changes_no_plan(backend: str, asked: dict[str, Any], dat
 @pytest.mark.parametrize(
     ("backend", "asked", "unused"),
     [
-        ("opencl", {"layout": "image", "in_place": False, "concat": "split"}, {"in_place", "concat"}),
         ("vulkan", {"algorithm": "direct", "workspace_split": "channels"}, {"workspace_split"}),
         ("opencl", {"granularity": 8, "workspace": 1 << 18}, {"workspace"}),
         ("opencl", {"pixels": 1, "workspace": 1 << 18}, {"workspace"}),
         ("opencl", {"pixels": 1, "product": "blocked", "transpose": "naive", "addition": "vectors", "tuned": False},
          {"tuned"}),
         ("opencl", {"algorithm": "winograd", "workspace": 1 << 18}, set()),
-        ("cpu", {"layout": "image", "threads": 2, "algorithm": "direct", "tuned": False}, {"layout", "tuned"}),
+        ("cpu", {"in_place": False, "threads": 2, "algorithm": "direct", "tuned": False}, {"in_place", "tuned"}),
         ("opencl", {"algorithm": "direct", "tuned": False}, set()),  # products are tuned too
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Briefs of a ledger's rows, whatever their provenance has in common."""
+"""Rows and events as other versions wrote them, and briefs whatever their provenance has in common."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from orchestrator.figures.brief import Brief
 from orchestrator.ledger.figures import packing
+from orchestrator.model.event import Phase
 
 MARKS = st.text('a{},:"[]\\', max_size=6)
 
@@ -37,3 +38,11 @@ def test_rows_share_a_provenance_only_where_it_is_the_same(told: list[tuple[Any,
         rest: tuple[Any, ...] = (1, 2, "work", "m", 2.0, "", None, None, False, False, *parts)
         row: Any = Row(*first, json.dumps(rest, separators=(",", ":")))
         assert packing.brief(row, known) == Brief(*(*first, *rest))
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_a_phase_of_before_there_were_counts_is_read(spent_ns: int) -> None:
+    now = Phase(seq=1, t_ns=2, phase="load", start_ns=1, end_ns=2, counts={"cpu_ns": spent_ns})
+    said = json.loads(now.model_dump_json())
+    said |= {"cpu_ns": said.pop("counts")["cpu_ns"]}
+    assert Phase.model_validate_json(json.dumps(said)) == now

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import spec
-from orchestrator.model.device import Api, Precision
+from orchestrator.model.device import OURS, Api, EngineFacts, Precision
 from orchestrator.model.job import Cell
 from orchestrator.nightly import suite
 from orchestrator.spec.expansion.expand import expand, size
@@ -23,6 +23,8 @@ SUITES = sorted((FOLDER / "suites").glob("*.yaml"))
 def test_it_expands(path: Path) -> None:
     experiment = spec.load(path)
     able = make.device("A", *(make.api(name, *Precision) for name in Api))
+    others = (EngineFacts(name=name, takes=OURS.takes) for name in experiment.matrix.engine or () if name != OURS.name)
+    able = able.model_copy(update={"engines": (OURS, *others)})
     experiment = experiment.model_copy(update={"devices": experiment.devices.model_copy(update={"where": "true"})})
     one_device = experiment.model_copy(update={"devices": experiment.devices.model_copy(update={"count": "all"})})
     found = expand(one_device, "e", [able])
@@ -33,7 +35,12 @@ def test_it_expands(path: Path) -> None:
 
 
 def _value(cell: Cell, axis: str) -> object:
-    own = {"network": cell.workload.network, "backend": cell.backend, "precision": cell.precision}
+    own = {
+        "network": cell.workload.network,
+        "backend": cell.backend,
+        "precision": cell.precision,
+        "engine": cell.engine,
+    }
     return own.get(axis, cell.options.get(axis))
 
 

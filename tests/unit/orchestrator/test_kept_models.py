@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from pydantic import ValidationError
 
 import kernels.frontend.onnx
 from kernels.frontend.onnx import load_onnx
@@ -18,6 +19,7 @@ from orchestrator.acts.submission.prepare import prepare
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import ModelFileError
 from orchestrator.model.experiment import Experiment
+from orchestrator.spec.expansion.expand import cells_of
 from tests.unit.kernels.front.onnx_models import save_model
 
 
@@ -67,6 +69,32 @@ def test_a_model_is_kept_with_the_data_that_lie_beside_it(tmp_path: Path, seed: 
     kept = [found.workload.onnx_sha256, found.sides.candidate.onnx_sha256]
     for sha256, numbers in zip(kept, wanted, strict=True):
         np.testing.assert_array_equal(evaluate(load_onnx(artifacts.path(str(sha256))), x)["y"], numbers)
+
+
+def test_files_of_other_engines_are_kept_and_each_cell_has_its_own(tmp_path: Path, seed: int) -> None:
+    rng, artifacts = np.random.default_rng(seed), Artifacts(tmp_path / "state")
+    saved(tmp_path / "a", rng)
+    files = {name: rng.bytes(20) for name in ("x.param", "x.bin", "y.tflite")}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    given: dict[str, Any] = {
+        "name": "e", "workload": {"onnx": "a/m.onnx"},
+        "matrix": {"backend": "cpu", "engine": ["pocketfarm", "ncnn", "litert"]},
+        "engine": {"models": {"ncnn": ["x.param", "x.bin"], "litert": "y.tflite"}},
+    }  # fmt: skip
+    cells = cells_of(prepare(Experiment.model_validate(given), tmp_path, artifacts))
+    kept = {cell.engine: {name: artifacts.path(each).read_bytes() for name, each in cell.model_files.items()}
+            for cell in cells}  # fmt: skip
+    assert kept == {"pocketfarm": {}, "ncnn": {name: files[name] for name in ("x.param", "x.bin")},
+                    "litert": {"y.tflite": files["y.tflite"]}}  # fmt: skip
+    (tmp_path / "y.tflite").unlink()
+    with pytest.raises(ModelFileError, match=r"engine\.models\.litert: there is no file"):
+        prepare(Experiment.model_validate(given), tmp_path, artifacts)
+    wrong = {"pocketfarm": "runs the workload itself", "mnn": "does not list", "litert": "at least 1 item"}
+    name = rng.choice([*wrong])
+    given["engine"] = {"models": {name: [] if name == "litert" else "y.tflite"}}
+    with pytest.raises(ValidationError, match=wrong[name]):
+        Experiment.model_validate(given)
 
 
 def test_data_that_are_not_there_are_named(tmp_path: Path, seed: int) -> None:

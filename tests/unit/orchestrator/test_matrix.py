@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kernels.options import gpu_alone
 from orchestrator.model.axes import AXES as AXES_BY_NAME
 from orchestrator.model.base import content_hash
-from orchestrator.model.device import OURS, Api, Device, EngineFacts, Precision
+from orchestrator.model.device import OURS, Api, Device, EngineAxis, EngineFacts, Precision
 from orchestrator.model.errors import SpecError
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
 from orchestrator.report.wording import group_exclusions
@@ -30,7 +30,10 @@ def subsets(values: list) -> st.SearchStrategy[tuple]:
     return st.lists(st.sampled_from(values), min_size=1, max_size=len(values), unique=True).map(tuple)
 
 
-NAP = EngineFacts(name="nap", takes=("network",), apis=(Api.CPU, Api.VULKAN), precisions=(Precision.FP32,))
+DEPTH = EngineAxis(name="depth", help="how deep it sleeps", default=1, bounds=(1, 2))
+NAP = EngineFacts(
+    name="nap", takes=("network",), apis=(Api.CPU, Api.VULKAN), precisions=(Precision.FP32,), axes=(DEPTH,)
+)
 AWAY = EngineFacts(name="onnxruntime", takes=("network",), missing="install it")
 GPU_ALONE = [name for name, axis in AXES_BY_NAME.items() if "cpu" not in axis.backends and name in VALUES]
 AXES = st.builds(
@@ -48,11 +51,10 @@ AXES = st.builds(
     thread_life=st.none() | subsets(["kept", "per_call"]),
     pipeline=st.none() | subsets(["none", "balanced"]),
     setup=st.none() | subsets(["cold", "warm", "cached"]),
-    layout=st.none() | subsets(["buffer", "image"]),
     fuse=st.none() | subsets(["all", "none", "activation+residual"]),
     tuned=st.none() | subsets([True, False]),
-    graph_optimization=st.none() | subsets(["none", "all"]),
     engine=st.none() | subsets([OURS.name, NAP.name, AWAY.name, "none_has_it"]),
+    of_engines=st.just({}) | subsets([1, 2, 3, "deep"]).map(lambda values: {"nap.depth": values}),
 )
 APIS = st.lists(st.sampled_from(list(Api)), unique=True).flatmap(
     lambda names: st.tuples(*(subsets(list(Precision)).map(lambda p, n=n: make.api(n, *p)) for n in names))
@@ -80,8 +82,8 @@ def experiments(count: object = "all") -> st.SearchStrategy[Experiment]:
 
 
 def points(experiment: Experiment) -> int:
-    axes = (getattr(experiment.matrix, name) for name in Matrix.model_fields)
-    return prod(len(axis) for axis in axes if axis is not None)
+    matrix = experiment.matrix
+    return prod(map(len, (matrix.network or "-", matrix.backend, matrix.precision, *matrix.options.values())))
 
 
 @settings(max_examples=60, deadline=None)
@@ -110,14 +112,17 @@ def test_a_job_only_where_the_device_can(experiment: Experiment, devices: list[D
         (engine,) = (each for each in device.engines if each.name == job.cell.engine)
         assert not engine.missing and job.cell.backend in engine.apis and job.cell.precision in engine.precisions
         assert offered is not None and job.cell.precision in offered.precisions
-        assert all(job.cell.backend in AXES_BY_NAME[name].backends for name in job.cell.options)
+        own = {name: value for name, value in job.cell.options.items() if name not in AXES_BY_NAME}
+        assert not own or (job.cell.engine == "nap" and own["nap.depth"] in (1, 2)), "a host says what its engines have"
+        assert all(job.cell.backend in AXES_BY_NAME[name].backends for name in job.cell.options.keys() - own)
 
 
 @settings(max_examples=60, deadline=None)
-@given(experiments())
+@given(experiments().filter(lambda experiment: "deep" not in experiment.matrix.options.get("nap.depth", ())))
 def test_size_counts_what_expand_makes(experiment: Experiment) -> None:
     every = tuple(
-        EngineFacts(name=name, takes=("network",)) for name in (OURS.name, NAP.name, AWAY.name, "none_has_it")
+        EngineFacts(name=name, takes=("network",), axes=(DEPTH.model_copy(update={"bounds": (1, 3)}),))
+        for name in (OURS.name, NAP.name, AWAY.name, "none_has_it")
     )
     able = make.device("A", *(make.api(name, *Precision) for name in Api)).model_copy(update={"engines": every})
     expansion = expand(experiment, "e-1", [able])
@@ -294,13 +299,3 @@ def test_tuned_and_untuned_plans_are_compared_on_every_backend() -> None:
     found = expand(make.experiment(matrix=Matrix(backend=tuple(Api), tuned=(True, False))), "e", [device])
     ran = {(job.cell.backend, job.cell.options["tuned"]) for job in found.jobs}
     assert ran == set(product(Api, (True, False))) and found.exclusions == ()
-
-
-def test_images_only_where_the_device_has_them() -> None:
-    bare = make.api(Api.VULKAN).model_copy(update={"max_image_width": 0, "max_image_height": 0})
-    device = make.device("A", make.api(Api.OPENCL), bare)
-    asked = Matrix(backend=(Api.OPENCL, Api.VULKAN), layout=("buffer", "image"))
-    expansion = expand(make.experiment(matrix=asked), "e-1", [device])
-    ran = {(job.cell.backend, job.cell.options["layout"]) for job in expansion.jobs}
-    assert ran == {(Api.OPENCL, "buffer"), (Api.OPENCL, "image"), (Api.VULKAN, "buffer")}
-    assert [e.reason for e in expansion.exclusions] == ["the device's vulkan has no images"]

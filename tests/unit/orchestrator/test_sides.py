@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from itertools import pairwise
+from pathlib import Path
+from random import Random
 
 import pytest
 from pydantic import ValidationError
 
+from orchestrator.acts.submission.prepare import prepare
 from orchestrator.analysis.comparison import alike, compare, sides_of
+from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api, Precision, Source
+from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sampling, Side, Sides, Workload
 from orchestrator.spec.expansion.expand import expand, size
 from tests.unit.comparison import made
@@ -91,6 +96,39 @@ def test_a_side_has_a_driver_of_its_backend_on_machines_of_the_farm() -> None:
     for wrong in (Matrix(backend=(Api.OPENCL, Api.CPU)), Matrix(backend=(Api.VULKAN,))):
         with pytest.raises(ValidationError, match=r"pocl\.icd is no driver of all backends that it runs on"):
             sided(drivers[0], matrix=wrong)
+
+
+def test_a_side_has_another_build_of_an_engine(tmp_path: Path, seed: int) -> None:
+    """Of a command its folder by content, whatever that is called; of our own engine the agent."""
+    random, artifacts = Random(seed), Artifacts(tmp_path / "state")
+    texts = {name: f"#!/bin/sh\necho {name} {random.random()}\n" for name in ("now", "next", "same")}
+    texts["same"] = texts["now"]
+    for name, text in texts.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "bench").write_text(text)
+    command = Workload(command="./bench", files="now")
+    for name in ("next", "same"):
+        asked = sided(Side.model_validate({"engine": {"command": name}}), workload=command)
+        kept = prepare(asked, tmp_path, artifacts)
+        baseline, candidate = expand(kept, "e-1", [make.device("A")]).cells
+        shas = [each.workload.files_sha256 for each in (baseline, candidate)]
+        assert [artifacts.path(each["bench"]).read_text() for each in shas] == [texts["now"], texts[name]]
+        assert (baseline.workload == candidate.workload) == (name == "same")
+        assert {each.workload.label for each in (baseline, candidate)} == {command.label}
+        assert Experiment.model_validate(kept.model_dump()).sides == kept.sides
+    ours = Side.model_validate({"engine": {"pocketfarm": "builds/next"}})
+    assert ours == Side(agent="builds/next") and not ours.engine
+    with pytest.raises(ValidationError, match="give either `agent` or"):
+        Side.model_validate({"engine": {"pocketfarm": "a"}, "agent": "b"})
+    network, none = Workload(network="lenet"), tmp_path / "none"
+    none.mkdir()
+    for workload, engine, told in (
+        (command, {"ncnn": "next"}, "candidate.engine.ncnn: the farm takes no builds of this engine"),
+        (network, {"command": "next"}, "candidate.engine.command: the workload is no command"),
+        (command, {"command": "none"}, "candidate.engine.command: 0 files in"),
+    ):
+        with pytest.raises((SpecError, ModelFileError), match=told):
+            prepare(sided(Side.model_validate({"engine": engine}), workload=workload), tmp_path, artifacts)
 
 
 def test_what_has_no_sides_keeps_its_identity() -> None:

@@ -28,7 +28,7 @@ from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell, ForeignCell
 from orchestrator.model.record import InvalidCode, Invalidity, Outcome, Record
 from orchestrator.report import charts, traces
-from orchestrator.report.colours import BACKENDS, SETUP, backend_colours, looks
+from orchestrator.report.colours import BACKENDS, SETUP, Colours, looks
 from orchestrator.report.drawing import Chart, style
 from tests.unit.agreement import made as predicted
 
@@ -91,9 +91,17 @@ def foreign() -> Whole:
     return built("e", experiment(), cells=known, records=records, outcomes={}, now=1e9)
 
 
+def engines() -> list[Cell]:
+    """Ours on two backends beside three others, one of them on two."""
+    by = {"onnxruntime": (Api.CPU,), "ncnn": (Api.CPU, Api.VULKAN), "mnn": (Api.CPU,)}
+    others = [cell(api).model_copy(update={"options": {"engine": name}}) for name, apis in by.items() for api in apis]
+    return [cell(Api.OPENCL), cell(Api.CPU), *others]
+
+
 BOTH = [cell(api, precision) for api in Api for precision in (Precision.FP32, Precision.FP16)]
 MADE = {
     "one cell": partial(of, [cell()], ["A"]),
+    "several engines": partial(of, engines(), ["A"], 2),
     "every backend": partial(of, BOTH, ["A", "B"], 2),
     "many cells": partial(of, [*swept(Api.OPENCL, 10), *swept(Api.CPU, 5)], ["A"]),
     "long names": partial(of, [*swept(Api.OPENCL, 4, VALUE), *swept(Api.VULKAN, 2, VALUE)], [SERIAL], 3, "Phone " * 9),
@@ -112,7 +120,7 @@ def content_of(name: str) -> Whole:
 def drawn(name: str) -> tuple[Chart, ...]:
     """Every chart that the page of this content has, once drawn."""
     c = content_of(name)
-    colours = backend_colours(c.summaries)
+    colours = Colours.of(c.summaries)
     singles = [
         chart for i, each in enumerate(c.summaries[:1])
         for chart in (charts.layers(each, f"l{i}", colours), charts.memory(each, f"m{i}"))
@@ -185,7 +193,7 @@ def sign(handle: object) -> tuple[object, ...]:
 
 
 def test_colours_that_stand_together_are_distinct() -> None:
-    many = backend_colours(content_of("foreign").summaries)
+    many = Colours.of(content_of("foreign").summaries).known
     assert {"tflite", "ncnn", "mnn", *BACKENDS} <= many.keys()
     for colours in (SETUP, many):
         near = [pair for pair in combinations(colours, 2) if distance(colours[pair[0]], colours[pair[1]]) < 20]
@@ -206,10 +214,15 @@ def lab(colour: str) -> tuple[float, float, float]:
     return 116 * y - 16, 500 * (x - y), 200 * (y - z)
 
 
-@pytest.mark.parametrize("name", ["every backend", "many cells", "everything", "sustained", "foreign"])
-def test_a_backend_has_one_colour_in_every_chart(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["several engines", "every backend", "many cells", "everything", "sustained", "foreign"]
+)
+def test_a_backend_or_an_engine_has_one_colour_in_every_chart(name: str) -> None:
     found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    backends = {summary.backend for summary in content_of(name).summaries}
+    summaries = content_of(name).summaries
+    colours = Colours.of(summaries)
+    assert colours.by == ("engine" if name == "several engines" else "backend")
+    backends = {colours.name(summary) for summary in summaries}
     for chart in drawn(name):
         for backend, colour in named_colours(chart, backends):
             found[backend][colour].add(chart.name)
@@ -221,7 +234,7 @@ def test_a_backend_has_one_colour_in_every_chart(name: str) -> None:
 
 
 def named_colours(chart: Chart, backends: set[str]) -> Iterator[tuple[str, str]]:
-    """Backend and colour of each entry of a legend that names a backend; of a curve the colour of its hue."""
+    """Backend, or engine, and colour of each entry of a legend that names one; of a curve the colour of its hue."""
     for legend in chart.figure.legends:
         yield from (found for found in _entries(legend, backends))
 
@@ -229,7 +242,8 @@ def named_colours(chart: Chart, backends: set[str]) -> Iterator[tuple[str, str]]
 def _entries(legend: Legend, backends: set[str]) -> Iterator[tuple[str, str]]:
     for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
         words = text.get_text().replace("\n", " ").removeprefix("lenet ").removeprefix("squeezenet_v1_0 ")
-        backend = words.split(" ")[0]
+        engine = re.search(r"engine=(\w+)", words)
+        backend = engine[1] if engine and engine[1] in backends else words.split(" ")[0]
         if backend in backends and isinstance(handle, Line2D):
             yield backend, base_of(to_hex(handle.get_color()))
 
@@ -237,7 +251,7 @@ def _entries(legend: Legend, backends: set[str]) -> Iterator[tuple[str, str]]:
 def base_of(colour: str) -> str:
     """The colour of the palette with the same hue and saturation, whatever its lightness."""
     hue, _, saturation = colorsys.rgb_to_hls(*to_rgb(colour))
-    for known in (*BACKENDS.values(), *backend_colours(content_of("foreign").summaries).values()):
+    for known in (*BACKENDS.values(), *Colours.of(content_of("foreign").summaries).known.values()):
         base, _, full = colorsys.rgb_to_hls(*to_rgb(known))
         if abs(base - hue) < 0.01 and abs(full - saturation) < 0.03:
             return known

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from io import StringIO
+from random import Random
 
 import pytest
 from rich.console import Console
 
-from orchestrator.analysis.comparison import compare, rows_of, sides_of
+from orchestrator.analysis.comparison import compare, rows_of, sides_of, with_engines
 from orchestrator.figures.brief import brief_of
-from orchestrator.model.device import Api, Source
+from orchestrator.model.device import OURS, Api, Source
 from orchestrator.model.event import Setup
 from orchestrator.model.experiment import Experiment, Published
 from orchestrator.model.record import Record
@@ -110,6 +111,25 @@ def test_an_axis_of_one_backend_alone_stands_beside_what_the_others_have() -> No
     }
 
 
+def test_beside_other_engines_ours_is_named_and_alone_it_is_not(seed: int) -> None:
+    rng = Random(seed)
+    for _ in range(20):
+        names = rng.sample(["pocketfarm", "onnxruntime", "ncnn", "mnn"], rng.randint(1, 4))
+        cells = [
+            cell(Api.CPU).model_copy(update={"options": {} if name == OURS.name else {"engine": name}})
+            for name in names
+        ]  # fmt: skip
+        content = built(
+            "e", experiment(), cells={each.cell_id: each for each in cells}, outcomes={}, now=1e9,
+            records=[record(each, [1.0, 2.0]) for each in cells],
+        )  # fmt: skip
+        told = {each.engine: each.label.partition("engine=")[2] for each in content.summaries}
+        assert told == {name: "" if names == [OURS.name] else name for name in names}
+        rows = rows_of(map(brief_of, content.blocks), {each.cell_id: each for each in cells})
+        compared = {row.options.get("engine", "") for row in with_engines(compare(rows, rows))}
+        assert compared == set(told.values())
+
+
 def test_an_engine_stands_beside_ours_on_its_own_backend() -> None:
     """No time of one engine is in another's row, whatever axes they share."""
     asked: list[tuple[Api, dict[str, int | str | bool], float]] = [
@@ -168,14 +188,35 @@ def test_a_speed_up_is_the_ratio_that_a_comparison_tells() -> None:
 )
 def test_the_gpu_pays_from_the_size_from_which_on_it_stays_ahead(cpu_ms: dict[int, float], words: str) -> None:
     row = part(swept({Api.OPENCL: GPU_MS, Api.CPU: cpu_ms}), "pays-from").rows[0]
-    assert row[1:6] == ("matmul fp32", "opencl", "inference", "16 to 256", words)
+    assert row[1:7] == ("matmul fp32", "opencl", "CPU", "inference", "16 to 256", words)
+
+
+def test_the_gpu_pays_later_over_a_faster_engine() -> None:
+    """Study P's own baseline: a library's CPU kernels. Their times have copies inside, and so are no bare inference."""
+    slow = swept({Api.OPENCL: GPU_MS, Api.CPU: CPU_MS}, setup={api: {"build": 1} for api in (Api.OPENCL, Api.CPU)})
+    found = [cell(Api.CPU, network=f"matmul_{n}").model_copy(update={"options": {"engine": "ncnn"}}) for n in GPU_MS]
+    theirs = {one.cell_id: ms for one, ms in zip(found, (0.002, 4.5, 40.0), strict=True)}
+    records = [
+        record(one, [theirs[one.cell_id]] * 3, block=block, token=100 + block, serial="phone-2", source=Source.PHONE)
+        for one in found
+        for block in range(3)
+    ]
+    cells = {each.cell_id: each for each in (*found, *(cell(api, network=f"matmul_{n}") for api in (Api.OPENCL, Api.CPU)
+                                                         for n in GPU_MS))}  # fmt: skip
+    content = built("e-1", experiment(), cells=cells, records=[*slow.records, *records], outcomes={}, now=1e9)
+    rows = [row for row in part(content, "pays-from").rows if row[0] == "phone-2" and row[4] != "with set-up"]
+    assert {(row[3], row[4]): row[6] for row in rows} == {
+        ("pocketfarm cpu", "inference"): "from 64, not yet at 16",
+        ("pocketfarm cpu", "with copies"): "from 64, not yet at 16",
+        ("ncnn cpu", "with copies"): "from 256, not yet at 64",
+    }
 
 
 def test_copies_and_set_up_count_against_the_gpu_where_they_are_asked_for() -> None:
     """A GPU that wins from 64 on without them, at 256 with 20 ms of copies, and nowhere with 800 ms of building."""
     setup = {Api.OPENCL: {"build": 800, "input": 15, "readback": 5}, Api.CPU: {"input": 0}}
     rows = part(swept({Api.OPENCL: GPU_MS, Api.CPU: CPU_MS}, setup=setup), "pays-from").rows
-    assert {row[3]: row[5] for row in rows} == {
+    assert {row[4]: row[6] for row in rows} == {
         "inference": "from 64, not yet at 16",
         "with copies": "from 256, not yet at 64",
         "with set-up": "at none of them",

@@ -13,7 +13,7 @@ from benchmarks.statistics.simulated_blocks import SHAPES, Shape, blocks_ms, tru
 from benchmarks.statistics.sticking import staying
 from orchestrator.analysis.statistics import Interval, Method, median_interval, serial_correlation
 from orchestrator.analysis.statistics.intervals import LEVEL, MOST_INTERPOLATED
-from orchestrator.analysis.statistics.serial import ALLOWANCE, alike_doubt, effective_blocks
+from orchestrator.analysis.statistics.serial import ALLOWANCE, alike_doubt, independent_shares
 from orchestrator.report import wording
 
 NORMAL = SHAPES[0]
@@ -136,8 +136,8 @@ def test_positive_quantities_have_positive_bounds_and_differences_any(seed: int)
 def test_correlation_is_that_of_theory_and_blocks_are_worth_less(seed: int) -> None:
     (long,) = blocks_ms(ALIKE, 1, 4000, np.random.default_rng(seed)).tolist()
     assert serial_correlation(long) == pytest.approx(0.58, abs=0.07)
-    assert effective_blocks(long) == pytest.approx(1000, rel=0.25)
-    assert serial_correlation([3.0] * 9) == 0 and effective_blocks([3.0] * 9) == 9
+    assert independent_shares(np.array([long])) == pytest.approx(0.25, rel=0.25)
+    assert serial_correlation([3.0] * 9) == 0 and independent_shares(np.full((1, 9), 3.0)) == 1
 
 
 def test_alike_blocks_are_doubted_and_independent_ones_are_not(seed: int) -> None:

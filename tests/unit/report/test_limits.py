@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from io import StringIO
 
 from rich.console import Console
 
-from orchestrator.model.device import Api
+from orchestrator.model.device import Api, Source
 from orchestrator.model.experiment import Experiment
+from orchestrator.model.experiment.published import Published
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Outcome, Record
 from orchestrator.model.stopped import Stopped
@@ -99,3 +101,26 @@ def test_terminal_and_page_show_it_with_a_chart() -> None:
     assert as_data(found)["stopped"][0]["devices"] == ["E"]
     for words in ("ms of one inference", ">killed<", ">refused<", "A autoencoder_784 cpu fp32"):
         assert words in page, words
+
+
+def test_limits_are_set_beside_those_of_devices_of_the_same_kind(seed: int) -> None:
+    """What virtual phones can hold comes from their profiles: it says nothing of phones, however they are mixed."""
+    chance = random.Random(seed)
+    finding = {"text": "more memory, more units", "metric": "limit", "expect": "by_memory"}
+    published = ASKED.published.model_dump() | {"findings": [finding]} if ASKED.published else {}
+    asked = ASKED.model_copy(update={"published": Published.model_validate(published)})
+    records, sizes = [], [20, 30, 45, 67]
+    for source, order in ((Source.PHONE, sizes), (Source.VIRTUAL, sizes[::-1])):
+        for gigabytes, n in enumerate(order, start=1):
+            serial, more = f"{source}{gigabytes}", n * 5 // 4
+            for made in (probe(serial, n), *(probe(serial, more, Outcome.KILLED, block=block) for block in (0, 1))):
+                own = made.model_dump() | {"source": source}
+                own["device"]["source"], own["runs_on"]["facts"]["global_bytes"] = source, gigabytes * 10**9
+                records.append(Record.model_validate(own))
+    chance.shuffle(records)
+    cells = {cell.cell_id: cell for n in sizes for cell in (FIRST.at("hidden.0", n), FIRST.at("hidden.0", n * 5 // 4))}
+    found = built("limits-1", asked, cells=cells, records=records, outcomes={}, now=1.8e9).reproduction
+    assert found is not None
+    verdicts = {one.serial: one.verdict for one in found.beside if one.row == finding["text"]}
+    assert {verdicts[f"{Source.PHONE}{n}"] for n in range(1, 5)} == {"reproduced"}
+    assert {verdicts[f"{Source.VIRTUAL}{n}"] for n in range(1, 5)} == {"modelled"}

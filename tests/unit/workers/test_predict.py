@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from orchestrator.model.errors import SpecError
 from orchestrator.model.record import Predictions
-from workers.engines.pocketfarm.predictions import predictions
+from workers.engines.models import predictions
 
 SCORES = arrays(
     np.float32, st.tuples(st.integers(1, 5), st.integers(2, 9)), elements=st.floats(width=32, allow_nan=True)

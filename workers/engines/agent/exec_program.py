@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -121,6 +121,10 @@ class ExecProgram(Program):
     @abstractmethod
     def judge_result(self) -> Verdict:
         """Judge a run that ended by itself, with 0. Raises ProgramFailed."""
+
+    def read_again(self, events: Sequence[Event]) -> Sequence[Event]:
+        self.agent, self.unread = AgentRun(list(events)), ""
+        return list(self.read(self.agent.events))
 
     def _request(self, run: Run, folder: str, place: str) -> ExecRequest:
         sampling, await_s = self.job.sampling, DISCHARGING_S[self.job.conditions.supply]

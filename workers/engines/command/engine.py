@@ -37,6 +37,9 @@ class CommandEngine(Engine):
         files = {name: self.host.files.path(sha256) for name, sha256 in cell.workload.files_sha256.items()}
         return CommandProgram(content_hash(shapes), job, argv, files, identity)
 
+    def reader(self, job: Job) -> CommandProgram:
+        return CommandProgram("", job, [], {}, "")
+
 
 def values_of(job: Job) -> dict[str, object]:
     """Return the values of the names that a command may have in braces."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from orchestrator.model.axes import AXES, axes_of
+from orchestrator.model.axes import AXES
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api, DeviceFacts, EngineFacts, Precision
 from orchestrator.model.engine_build import EngineBuild
@@ -85,8 +85,7 @@ class FolderEngine(Engine):
             raise Unsupported(reason, device=device.serial)
         build = EngineBuild.read(files.path(cell.build[device.abi]))
         model, model_files = self.model_of(cell.workload)
-        asked = asked_of(job, model)
-        asked = replace(asked, axes={**asked.axes, **self.model_facts(model_files[model])})
+        asked = self.asked(job, model, **self.model_facts(model_files[model]))
         shapes = {
             "engine": self.name,
             "build": cell.build[device.abi],
@@ -95,8 +94,18 @@ class FolderEngine(Engine):
         }
         return FolderProgram(
             content_hash(shapes), job, [], {name: files.path(sha256) for name, sha256 in build.files.items()},
-            content_hash(build), tool=self, asked=asked, build=build, model_files=model_files,
+            content_hash(build), tool=self, asked=asked, program=build.program, version=build.version,
+            model_files=model_files,
         )  # fmt: skip
+
+    def reader(self, job: Job) -> FolderProgram:
+        return FolderProgram("", job, [], {}, "", tool=self, asked=self.asked(job))
+
+    def asked(self, job: Job, model: str = "", **facts: Any) -> Asked:
+        """Return what a job asks of the tool; the model's path is that below its own folder."""
+        cell, threads = job.cell, AXES["threads"]
+        axes = {threads.name: cell.options.get(threads.name, threads.default), **self.values(cell), **facts}
+        return Asked(model, cell.backend, cell.precision, job.sampling.samples, job.sampling.warmup, axes)
 
     def model_of(self, workload: Workload) -> tuple[str, Mapping[str, Path]]:
         """Return the path of the file that the tool is given, and all files of the model. Raises Unsupported."""
@@ -120,13 +129,3 @@ class FolderEngine(Engine):
     def judged(self, told: Told, *, with_power: bool) -> tuple[Doubt, ...]:
         """Return the doubts about a block."""
         return tuple(self.doubt(word) for word in (*self.own_doubts(told), *(("placed",) * with_power)))
-
-    def version_of(self, told: Told, build: EngineBuild) -> str:
-        return told.version or build.version or "of unknown version"
-
-
-def asked_of(job: Job, model: str) -> Asked:
-    """Return what a job asks of a tool; the model's path is that below its own folder."""
-    cell = job.cell
-    values = {name: cell.options.get(name, AXES[name].default) for name in sorted(axes_of(cell.engine))}
-    return Asked(model, cell.backend, cell.precision, job.sampling.samples, job.sampling.warmup, values)

@@ -8,7 +8,6 @@ from pathlib import Path, PurePosixPath
 
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import ApiFacts
-from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.event import Device, Event, Line, Sample
 from workers.connection.base import DeviceConnection
 from workers.devices.install import file_sha256, put_files
@@ -47,8 +46,11 @@ MOST_MODELS = 4
 class FolderProgram(PrintedProgram):
     tool: Tool
     asked: Asked
-    build: EngineBuild
-    model_files: Mapping[str, Path]
+    program: str = ""
+    """Its path below the folder."""
+    version: str = ""
+    """The version as who brought it says."""
+    model_files: Mapping[str, Path] = field(default_factory=dict)
     on_device: Asked | None = field(default=None, init=False)
     """The same, with the model's path there."""
     result: Told | None = field(default=None, init=False)
@@ -62,14 +64,14 @@ class FolderProgram(PrintedProgram):
 
     @property
     def what(self) -> str:
-        return f"{self.tool.name}: {PurePosixPath(self.build.program).name}"
+        return f"{self.tool.name}: {PurePosixPath(self.program).name}"
 
     def put(self, connection: DeviceConnection, verified: set[str]) -> str:
         identity = content_hash({name: file_sha256(path) for name, path in self.model_files.items()})
         folder = put_files(connection, MODELS, identity, self.model_files, verified=verified, most=MOST_MODELS)
         path = PurePosixPath(folder, self.asked.model)
         self.on_device = replace(self.asked, model=str(path.parent if self.tool.takes_folder else path))
-        self.argv = [f"./{self.build.program}", *self.tool.arguments(self.on_device)]
+        self.argv = [f"./{self.program}", *self.tool.arguments(self.on_device)]
         return super().put(connection, verified)
 
     def told(self, run: Sample, lines: Sequence[Line]) -> Sequence[Event]:
@@ -77,14 +79,16 @@ class FolderProgram(PrintedProgram):
         samples, self.result = placed(run, told.samples, told.mean_of), told
         timed = samples[told.warmup :]
         self.load = (timed[0].start_ns, timed[-1].start_ns + timed[-1].duration_ns * told.mean_of)
-        version, cell = self.tool.version_of(told, self.build), self.job.cell
-        build = f"{self.tool.name} {version}"
+        cell, asked = self.job.cell, self.asked
+        build = f"{self.tool.name} {told.version or self.version or 'of unknown version'}"
         device = Device(
             seq=run.seq, t_ns=run.t_ns, plan=self.program_hash, precision=cell.precision, threads=told.threads,
             facts=ApiFacts(api=cell.backend, version=build, device_name=told.device, driver=build),
         )  # fmt: skip
         warmups = [each.model_copy(update={"phase": "warmup"}) for each in samples[: told.warmup]]
-        timed = [each.model_copy(update={"index": place, "tokens": told.tokens}) for place, each in enumerate(timed)]
+        context = asked.axes.get("context_tokens", 0)
+        tokens = {"context": context, "prompt": asked.prompt, "token_count": asked.generated}
+        timed = [each.model_copy(update={"index": place, **tokens}) for place, each in enumerate(timed)]
         return [device, *warmups, *timed]
 
     def judge_result(self) -> Verdict:

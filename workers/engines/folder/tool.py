@@ -8,11 +8,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from orchestrator.model.device import Api, Precision
-from orchestrator.model.engine_build import EngineBuild
+from orchestrator.model.device import Api, EngineAxis, Precision
 from orchestrator.model.event import Line
 from orchestrator.model.experiment.engine_settings import PrintedSample, Unread
 from orchestrator.model.record import Doubt
+
+TOKENS = EngineAxis(name="tokens", help="tokens of a sample", default=128, bounds=(1, 1 << 20))
+STAGE = EngineAxis(
+    name="stage",
+    help="`prefill` reads `tokens` at once, `decode` generates them one by one",
+    default="decode",
+    words=("prefill", "decode"),
+)
+"""Axes of engines for language models."""
+
+
+def delegates(*names: str) -> EngineAxis:
+    """Return the axis of an engine that leaves the CPU's work to others."""
+    help_ = "what computes on `cpu` in place of its own kernels; `auto`: what it takes by itself"
+    return EngineAxis(name="delegate", help=help_, default="auto", words=("auto", *names))
 
 
 class WrongDevice(Unread):
@@ -32,7 +46,7 @@ class Asked:
     samples: int
     warmup: int
     axes: Mapping[str, Any] = field(default_factory=dict)
-    """The values of the engine's axes."""
+    """The values of `threads` and of the engine's own axes."""
 
     @property
     def threads(self) -> int:
@@ -40,8 +54,14 @@ class Asked:
         return int(self.axes["threads"])
 
     @property
-    def tokens(self) -> int:
-        return int(self.axes["tokens"])
+    def prompt(self) -> int:
+        """Tokens that a sample reads; 0 where it generates."""
+        return int(self.axes["tokens"]) if self.axes.get("stage") == "prefill" else 0
+
+    @property
+    def generated(self) -> int:
+        """Tokens that a sample generates."""
+        return int(self.axes["tokens"]) if self.axes.get("stage") == "decode" else 0
 
 
 @dataclass(frozen=True)
@@ -58,8 +78,6 @@ class Told:
     """Samples at the beginning that are no measurement."""
     mean_of: int = 1
     """The runs of which the one sample is the mean."""
-    tokens: int = 0
-    """Tokens of a sample."""
 
 
 class Tool(Protocol):
@@ -71,7 +89,6 @@ class Tool(Protocol):
     def takes_folder(self) -> bool: ...
     def arguments(self, asked: Asked, /) -> list[str]: ...
     def read(self, lines: Sequence[Line], asked: Asked, /) -> Told: ...
-    def version_of(self, told: Told, build: EngineBuild, /) -> str: ...
     def judged(self, told: Told, *, with_power: bool) -> tuple[Doubt, ...]: ...
 
 

@@ -19,22 +19,46 @@ class LiteRt:
         self.device, self.threads = "CPU", settings["threads"]
         self.remarks: list[str] = []
         self._inputs, self._outputs = settings["inputs"], settings["outputs"]
-        self._places = [port["index"] for port in self._interpreter.get_input_details()]
+        self._shapes, self._is_own = settings.get("shapes", {}), settings.get("own", False)
+        self._places = self._in_order(self._interpreter.get_input_details(), self._inputs)
+        self._found = self._in_order(self._interpreter.get_output_details(), self._outputs)
+
+    def _in_order(self, ports: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
+        """The file's ports as the model has them: by their names where those are the same, else as they come."""
+        if len(ports) != len(names):
+            raise RuntimeError(f"the file has {len(ports)} of what the model has {len(names)}: {', '.join(names)}")
+        named = {port["name"]: port for port in ports}
+        return [named[name] for name in names] if named.keys() == set(names) else ports
+
+    def _is_turned(self, name: str, port: dict[str, Any]) -> bool:
+        """Return whether a port has its channels last; a user's file may have them where the model has them."""
+        shape, own = list(self._shapes.get(name, ())), port["shape"].tolist()
+        if not self._is_own:
+            return len(own) == 4
+        if own == shape:
+            return False
+        if own != [*shape[:1], *shape[2:], *shape[1:2]]:
+            raise RuntimeError(f"{name} is {shape} in the model and {own} in the file, which is neither the same nor "
+                               "with its channels last")  # fmt: skip
+        return True
 
     def put(self, inputs: dict[str, Any]) -> None:
-        arrays = [inputs[name] for name in self._inputs]
-        self._given = [np.ascontiguousarray(a.transpose(0, 2, 3, 1)) if a.ndim == 4 else a for a in arrays]
+        self._given = []
+        for name, port in zip(self._inputs, self._places, strict=True):
+            array = np.moveaxis(inputs[name], 1, -1) if self._is_turned(name, port) else inputs[name]
+            self._given.append((port["index"], np.ascontiguousarray(array)))
 
     def run(self) -> None:
-        for place, array in zip(self._places, self._given, strict=True):
+        for place, array in self._given:
             self._interpreter.set_tensor(place, array)
         self._interpreter.invoke()
 
     def get(self) -> dict[str, Any]:
-        ports = self._interpreter.get_output_details()
-        arrays = [self._interpreter.get_tensor(port["index"]) for port in ports]
-        planes = [array.transpose(0, 3, 1, 2) if array.ndim == 4 else array for array in arrays]
-        return dict(zip(self._outputs, planes, strict=True))
+        found = {}
+        for name, port in zip(self._outputs, self._found, strict=True):
+            array = self._interpreter.get_tensor(port["index"])
+            found[name] = np.moveaxis(array, -1, 1) if self._is_turned(name, port) else array
+        return found
 
 
 load = LiteRt

@@ -8,13 +8,12 @@ from pathlib import Path
 
 from kernels.ir.graph import Graph
 from kernels.passes.simplified import simplified
-from workers.engines.packaged import PackagedEngine
-
-ROOT = Path(__file__).resolve().parents[3]
+from workers.engines.packaged import ROOT, PackagedEngine
 
 
 class LiteRt(PackagedEngine):
     name = "litert"
+    reads = ("model.tflite",)
 
     def files(self, graph: Graph, model: Path, folder: Path) -> Mapping[str, Path]:  # noqa: ARG002
         made = folder / "model.tflite"

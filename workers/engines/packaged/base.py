@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,19 +15,22 @@ import numpy as np
 
 from kernels.frontend.networks.export import to_onnx
 from kernels.ir.graph import Graph
-from orchestrator.model.axes import AXES, axes_of
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api, DeviceFacts, Precision
-from orchestrator.model.errors import Unsupported
+from orchestrator.model.errors import SpecError, Unsupported
+from orchestrator.model.experiment import Sampling
 from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome
 from workers.devices.install import file_sha256
 from workers.engines.engine import Engine, Host, Work
+from workers.files.kept_folders import note_use, prune, write_whole
 
 from .environment import Environment
 from .program import DrivenProgram
 
 DRIVE = Path(__file__).with_name("drive.py")
+ROOT = Path(__file__).resolve().parents[3]
+"""The folder of the farm's own packages, which a converter in an engine's Python may import."""
 KEPT, SAID = 32, 600
 """Prepared programs that are kept on the host's disk; characters of a converter's words."""
 CONVERT_S, IN_USE_S = 600, 3600.0
@@ -40,6 +41,10 @@ class PackagedEngine(Engine):
     takes = ("network", "onnx")
     apis: ClassVar[tuple[Api, ...]] = (Api.CPU,)
     precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP32,)
+    reads: ClassVar[tuple[str, ...]] = ("model.onnx",)
+    """The files of a model by the names that the driver knows; a user's own are told by the ends of their names."""
+    index: ClassVar[str] = ""
+    """A further index of packages, asked where pip finds them nowhere else."""
     doubts: ClassVar[Mapping[str, str]] = {
         "remark": "the engine says so itself: read the time with it",
     }
@@ -49,7 +54,7 @@ class PackagedEngine(Engine):
         super().__init__(host)
         folder = Path(str(sys.modules[type(self).__module__].__file__)).parent
         self.driver = folder / "driver.py"
-        self.environment = Environment(self.name, folder / "requirements.txt", host.state / "engines")
+        self.environment = Environment(self.name, folder / "requirements.txt", host.state / "engines", self.index)
         self._folder = host.state / "cache" / "packaged"
 
     def lacks(self, device: DeviceFacts) -> str:
@@ -68,7 +73,7 @@ class PackagedEngine(Engine):
         argv = [*first, str(program), *options]
         try:
             done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=CONVERT_S)
-            said = "" if done.returncode == 0 else " ".join((done.stderr + done.stdout).split())[-SAID:] or "it failed"
+            said = "" if done.returncode == 0 else _last_words(done.stderr + done.stdout)
         except subprocess.TimeoutExpired:
             said = f"it was not done after {CONVERT_S} s"
         if said or not all(path.is_file() for path in made):
@@ -81,8 +86,9 @@ class PackagedEngine(Engine):
         job = work.assignment.job
         cell, workload = job.cell, job.cell.workload
         serial = work.member.facts.serial
-        asked = {"workload.dataset": workload.dataset, "workload.training": workload.training}
-        for what in [name for name, is_asked in (asked | {"sampling.frames": cell.frames > 1}).items() if is_asked]:
+        is_stream = workload.dataset is None and cell.frames > 1
+        asked = {"workload.training": workload.training, "sampling.frames": is_stream}
+        for what in [name for name, is_asked in asked.items() if is_asked]:
             raise Unsupported(f"engine {self.name} runs no `{what}`", device=serial, remedy="our own does")
         if why := self.lacks(work.member.facts):
             raise Unsupported(f"engine {self.name}: {why}", device=serial)
@@ -93,46 +99,72 @@ class PackagedEngine(Engine):
             "workload": workload.model_dump(mode="json"),
             "batch": cell.batch,
             "settings": (settings := self._settings(job, work.member.facts)),
+            **({"files": cell.model_files} if cell.model_files else {}),
         }
         identity = content_hash(shapes)
         folder = self._folder / identity
-        if not folder.is_dir():
+        if not note_use(folder):
             work.report("compiling", 0, 0, None)
-            self._make(job, settings, folder)
-        os.utime(folder)
+            write_whole(folder, partial(self._make, job, settings))
+            prune(self._folder, KEPT, IN_USE_S)
         files = {path.name: path for path in sorted(folder.iterdir())}
-        models = self.host.models
+        models, given = self.host.models, (workload, cell.batch, job.examples)
+        argv = [str(self.environment.python), "-I", "drive.py", _counts(job.sampling)]
+        files["inputs.npz"], pushed = self._inputs(folder.name, job)
         return DrivenProgram(
-            identity, job, [str(self.environment.python), "-I", "drive.py"], files, identity,
+            identity, job, argv, files, pushed,
             engine=type(self),
-            reference=models.reference(workload, cell.batch),
-            rounded=partial(models.rounded, Precision(cell.precision), workload, cell.batch),
+            reference=models.reference(*given),
+            rounded=partial(models.rounded, Precision(cell.precision), *given),
         )  # fmt: skip
 
+    def _inputs(self, model: str, job: Job) -> tuple[Path, str]:
+        """Return a file of a block's inputs, of a set its part; and the hash of it and of its model's folder."""
+        part = job.examples
+        identity = content_hash({"model": model, "examples": [part.start, part.stop] if part else []})
+        folder = self._folder.with_name("packaged-inputs") / identity
+        if not note_use(folder):
+            write_whole(folder, partial(self._write_inputs, job))
+            prune(folder.parent, KEPT, IN_USE_S)
+        return folder / "inputs.npz", identity
+
+    def _write_inputs(self, job: Job, folder: Path) -> None:
+        arrays: dict[str, Any] = dict(self.host.models.inputs(job.cell.workload, job.cell.batch, job.examples))
+        np.savez(folder / "inputs.npz", **arrays)
+
     def _settings(self, job: Job, device: DeviceFacts) -> dict[str, Any]:
-        """The driver's: how often it runs, on which device of the API, and the values of the engine's axes."""
-        cell, sampling = job.cell, job.sampling
+        """The driver's: on which device of the API it runs, and the values of the engine's axes."""
+        cell = job.cell
         api = device.api(cell.backend)
-        values = {name: cell.options.get(name, AXES[name].default) for name in sorted(axes_of(self.name))}
         return {
-            "threads": 0,
-            **values,
+            "threads": cell.options.get("threads", 0),
+            **self.values(cell),
             "backend": str(cell.backend),
             "precision": str(cell.precision),
             "device": api.device_name if api else "",
-            "samples": sampling.samples,
-            "warmup": sampling.warmup,
-            "warmup_stable": sampling.warmup_stable or 0.0,
-            "load_ns": round(sampling.load * 1e9),
+            **({"set": True} if cell.workload.dataset else {}),
         }
 
-    def _make(self, job: Job, settings: dict[str, Any], folder: Path) -> None:
-        """Write everything that is pushed, whole or not at all."""
+    def _own(self, files: Mapping[str, str], folder: Path) -> list[str]:
+        """Copy a user's files by the names that the driver knows. Raises SpecError for what it does not read."""
+        ends = {Path(name).suffix: name for name in self.reads}
+        given = {Path(name).suffix: sha256 for name, sha256 in files.items()}
+        if given.keys() != ends.keys() or len(files) != len(given):
+            raise SpecError(
+                f"engine.models: engine {self.name} reads {' and '.join(f'*{end}' for end in ends)}, "
+                f"and was given {', '.join(sorted(files))}"
+            )
+        for end, sha256 in given.items():
+            shutil.copyfile(self.host.files.path(sha256), folder / ends[end])
+        return list(self.reads)
+
+    def _make(self, job: Job, settings: dict[str, Any], made: Path) -> None:
+        """Write everything that is pushed into a folder."""
         cell, models = job.cell, self.host.models
         graph = models.graph(cell.workload, cell.batch)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=".partial-", dir=self._folder))
-        try:
+        if cell.model_files:
+            names = self._own(cell.model_files, made)
+        else:
             model = made / "model.onnx"
             if cell.workload.onnx is not None:
                 shutil.copyfile(models.file(cell.workload.onnx, cell.workload.onnx_sha256), model)
@@ -142,20 +174,28 @@ class PackagedEngine(Engine):
             for path in made.iterdir():
                 if path.name not in names:
                     path.unlink()
-            inputs: dict[str, Any] = dict(models.inputs(cell.workload, cell.batch))
-            np.savez(made / "inputs.npz", **inputs)
-            given = {**settings, "files": names, "inputs": list(graph.inputs), "outputs": list(graph.outputs)}
-            (made / "settings.json").write_text(json.dumps(given))
-            shutil.copyfile(DRIVE, made / "drive.py")
-            shutil.copyfile(self.driver, made / "driver.py")
-            made.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # another process may have been quicker
-                raise
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
-        old = sorted(
-            (path for path in self._folder.iterdir() if path.name[0] != "."), key=lambda path: path.stat().st_mtime
-        )
-        for path in old[:-KEPT]:
-            shutil.rmtree(path, ignore_errors=True)
+        ports = {"inputs": list(graph.inputs), "outputs": list(graph.outputs)}
+        shapes = {name: graph.shapes[name] for names in ports.values() for name in names}
+        given = {**settings, **ports, "files": names, "shapes": shapes, "own": bool(cell.model_files)}
+        (made / "settings.json").write_text(json.dumps(given))
+        shutil.copyfile(DRIVE, made / "drive.py")
+        shutil.copyfile(self.driver, made / "driver.py")
+
+
+def _counts(sampling: Sampling) -> str:
+    """Return how often `drive.py` runs the model: a word of its command line, since it shapes no program."""
+    return json.dumps(
+        {
+            "samples": sampling.samples,
+            "warmup": sampling.warmup,
+            "warmup_stable": sampling.warmup_stable or 0.0,
+            "load_ns": round(sampling.load * 1e9),
+        }
+    )
+
+
+def _last_words(said: str) -> str:
+    """Return the end of what a converter printed; of an exception of Python its own line."""
+    if "Traceback (most recent call last)" in said:
+        said = said[said.rindex("Traceback (most recent call last)") :].strip().rpartition("\n")[2]
+    return " ".join(said.split())[-SAID:] or "it failed"

@@ -1,8 +1,9 @@
 """Run one model with one engine in the engine's own Python, as a block of the farm; no part of the farm is imported.
 
-Beside this file lie `driver.py` of the engine, `settings.json`, `inputs.npz` and the model's files. The outputs and the
-samples (int64: start and duration in ns, CLOCK_BOOTTIME) go to `result.npz` in $TMPDIR. Standard output gets one JSON
-object a line: what loaded, how far it is, or why it cannot run; what libraries print goes to standard error.
+Beside this file lie `driver.py` of the engine, `settings.json`, `inputs.npz` and the model's files; the command line
+has how often it runs, in JSON. The outputs and the samples (int64: start and duration in ns, CLOCK_BOOTTIME) go to
+`result.npz` in $TMPDIR. Standard output gets one JSON object a line: what loaded, how far it is, or why it cannot run;
+what libraries print goes to standard error.
 """
 
 from __future__ import annotations
@@ -68,6 +69,19 @@ def take(run: Callable[[], None], count: int, load_ns: int, tell: Callable[..., 
     return samples
 
 
+def through(engine: Any, parts: list[dict[str, Any]], outputs: list[dict[str, Any]]) -> Callable[[], None]:
+    """Return what runs a set once, an inference after the other: its input put, its outputs copied."""
+
+    def once() -> None:
+        outputs.clear()
+        for part in parts:
+            engine.put(part)
+            engine.run()
+            outputs.append({name: value.copy() for name, value in engine.get().items()})
+
+    return once
+
+
 def main() -> int:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
@@ -76,7 +90,7 @@ def main() -> int:
         answers.write(json.dumps(words) + "\n")
 
     here = Path(sys.argv[0]).resolve().parent
-    settings = json.loads((here / "settings.json").read_text())
+    settings = json.loads((here / "settings.json").read_text()) | json.loads(sys.argv[1])
     settings["threads"] = settings["threads"] or len(os.sched_getaffinity(0))
     files = {name: str(here / name) for name in settings["files"]}
     try:
@@ -88,16 +102,24 @@ def main() -> int:
         engine = driver.load(files, settings)
         loaded = now_ns()
         with np.load(here / "inputs.npz") as file:
-            engine.put({name: file[name] for name in file.files})
+            given = {name: file[name] for name in file.files}
+        each: list[dict[str, Any]] = []
+        if settings.get("set"):
+            parts = [dict(zip(given, arrays, strict=True)) for arrays in zip(*given.values(), strict=True)]
+            run = through(engine, parts, each)
+        else:
+            engine.put(given)
+            run = engine.run
         tell(
             version=engine.version, device=engine.device, threads=engine.threads, remarks=engine.remarks,
             setup=[["library", began, imported - began], ["build", imported, loaded - imported]],
         )  # fmt: skip
-        warmups = warm_up(engine.run, settings["warmup"], settings["warmup_stable"])
+        warmups = warm_up(run, settings["warmup"], settings["warmup_stable"])
         gc.collect()
         gc.disable()
-        samples = take(engine.run, settings["samples"], settings["load_ns"], tell)
-        result: dict[str, Any] = {f"output:{name}": value for name, value in engine.get().items()}
+        samples = take(run, settings["samples"], settings["load_ns"], tell)
+        outputs = {name: np.stack([one[name] for one in each]) for name in each[0]} if each else engine.get()
+        result: dict[str, Any] = {f"output:{name}": value for name, value in outputs.items()}
         result |= {"warmup": np.array(warmups, np.int64).reshape(-1, 2), "timed": np.array(samples, np.int64)}
         np.savez(Path(tempfile.gettempdir(), "result.npz"), **result)
     except MemoryError:

@@ -30,6 +30,8 @@ class Environment:
     """pip's file with every package, its version and its hashes."""
     parent: Path
     """The folder of this host's environments."""
+    index: str = ""
+    """A further index, asked where pip finds a package nowhere else."""
 
     @property
     def identity(self) -> str:
@@ -64,8 +66,11 @@ class Environment:
                 *(sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet", "--no-deps"),
                 *("--require-hashes", "--only-binary", ":all:", "-r", str(self.requirements)),
             ]
-            done = subprocess.run(argv, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
+            for more in ([], ["--extra-index-url", self.index])[: 2 if self.index else 1]:
+                done = subprocess.run([*argv, *more], capture_output=True, text=True, check=False)
+                if done.returncode == 0:
+                    break
+            else:
                 words = " ".join((done.stderr or done.stdout).split())[-SAID:]
                 raise SetupError(
                     f"the packages of engine {self.engine} could not be installed: {words}",

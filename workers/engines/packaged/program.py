@@ -20,7 +20,7 @@ from orchestrator.model.record import Outcome
 from workers.connection.base import DeviceConnection
 from workers.engines.agent import ExecProgram, last_words, lines_of, raise_failure
 from workers.engines.engine import Engine, Verdict
-from workers.engines.models import Arrays, rounding_doubts, verify, wrong
+from workers.engines.models import Arrays, predictions, rounding_doubts, verify, wrong
 
 RESULT, OUTPUT = "result.npz", "output:"
 
@@ -100,7 +100,8 @@ class DrivenProgram(ExecProgram):
                     yield Setup(seq=event.seq, t_ns=event.t_ns, step=step, start_ns=start_ns, duration_ns=duration_ns)
                 for phase, found in samples.items():
                     for index, (start_ns, duration_ns) in enumerate(found.tolist()):
-                        update = {"index": index, "phase": phase, "start_ns": start_ns, "duration_ns": duration_ns}
+                        update = {"index": index, "phase": phase, "start_ns": start_ns, "duration_ns": duration_ns,
+                                  "inferences": self.job.inferences}  # fmt: skip
                         yield event.model_copy(update=update)
             elif isinstance(event, Phase) and event.phase == "load":
                 first, last = samples["timed"][0], samples["timed"][-1]
@@ -133,10 +134,18 @@ class DrivenProgram(ExecProgram):
         if lacking := sorted(self.reference.keys() - outputs.keys()):
             said = f"{self.what} gave no output {', '.join(lacking)}"
             raise_failure("unread_output", said, self.serial, "mend its driver: outputs have the model's names")
-        checks = verify(outputs, self.reference, Precision(self.job.cell.precision), self.rounded)
+        examples = self.job.examples
+        try:
+            predicted = None if examples is None else predictions(outputs, examples)
+            first = outputs if examples is None else {name: value[0] for name, value in outputs.items()}
+        except (IndexError, ValueError) as e:
+            told = f"{self.what} gave no output for each of {self.job.inferences} inferences: {e}"
+            raise_failure("unread_output", told, self.serial, "mend its driver")
+        checks = verify(first, self.reference, Precision(self.job.cell.precision), self.rounded)
         outcome, cause = (Outcome.INVALID, "wrong_output") if (reasons := wrong(checks)) else (Outcome.OK, "")
         remarks = tuple(self.engine.doubt("remark", each[:500]) for each in _Told.model_validate(self._told()).remarks)
-        return Verdict(outcome, cause, reasons, (*remarks, *rounding_doubts(checks)), checks)
+        doubts = (*remarks, *rounding_doubts(checks))
+        return Verdict(outcome, cause, reasons, doubts, checks, predictions=predicted)
 
     def _told(self) -> dict[str, Any]:
         """The driver's words, the later over the earlier."""

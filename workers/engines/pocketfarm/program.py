@@ -14,7 +14,7 @@ from workers.devices.fleet import Member
 from workers.devices.install import file_sha256, install_build
 from workers.engines.agent import is_crash, raise_for
 from workers.engines.engine import Coming, Host, Measured, Program, Run, Verdict, Work
-from workers.engines.models import Arrays, verify, wrong
+from workers.engines.models import Arrays, predictions, verify, wrong
 from workers.session.conditions.affinity import listed
 
 from .agent_block import block_of
@@ -24,7 +24,6 @@ from .measure.prepared import expect
 from .measure.replan import run_within_limits
 from .plans.compile_limit import compiling_within
 from .plans.plan_store import Plans, StoredPlan
-from .predictions import predictions
 from .training import trained_model
 
 CAUSES = {"wrong_output": Outcome.INVALID, "killed": Outcome.KILLED, "crashed": Outcome.KILLED}

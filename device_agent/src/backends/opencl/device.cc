@@ -96,7 +96,7 @@ ApiFacts facts_of(const Library& library, const Device& device) {
   facts.compute_units = info<cl_uint>(library, id, CL_DEVICE_MAX_COMPUTE_UNITS);
   facts.clock_mhz = info<cl_uint>(library, id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
   facts.offset_alignment = std::max<cl_uint>(8, info<cl_uint>(library, id, CL_DEVICE_MEM_BASE_ADDR_ALIGN)) / 8;
-  if (library.clCreateImage != nullptr && info<cl_bool>(library, id, CL_DEVICE_IMAGE_SUPPORT) == CL_TRUE) {
+  if (info<cl_bool>(library, id, CL_DEVICE_IMAGE_SUPPORT) == CL_TRUE) {
     facts.max_image_width = info<size_t>(library, id, CL_DEVICE_IMAGE2D_MAX_WIDTH);
     facts.max_image_height = info<size_t>(library, id, CL_DEVICE_IMAGE2D_MAX_HEIGHT);
   }

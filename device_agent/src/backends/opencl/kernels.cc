@@ -45,7 +45,7 @@ Status Kernels::make_all(SetupLog& log) {
   return kOk;
 }
 
-// Buffers and images, and all scalars as one.
+// Buffers, and all scalars as one.
 size_t argument_count(const Program& program) {
   size_t scalars = 0;
   for (const Parameter& parameter : program.parameters)

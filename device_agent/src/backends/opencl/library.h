@@ -22,7 +22,7 @@ namespace pocketfarm::opencl {
   F(clFinish) F(clGetEventProfilingInfo) F(clReleaseEvent)
 
 // Absent from OpenCL 1.1.
-#define POCKETFARM_OPENCL_12_FUNCTIONS(F) F(clCreateImage) F(clGetExtensionFunctionAddressForPlatform)
+#define POCKETFARM_OPENCL_12_FUNCTIONS(F) F(clGetExtensionFunctionAddressForPlatform)
 
 // Function pointers under the names of the API; never unloaded, since drivers keep threads.
 struct Library {

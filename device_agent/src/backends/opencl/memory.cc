@@ -4,24 +4,7 @@
 
 namespace pocketfarm::opencl {
 
-Status Memory::add_image(const Pool& pool, cl_context context) {
-  const cl_image_format format{CL_RGBA, static_cast<cl_channel_type>(pool.image->half ? CL_HALF_FLOAT : CL_FLOAT)};
-  cl_image_desc size{};
-  size.image_type = CL_MEM_OBJECT_IMAGE2D;
-  size.image_width = pool.image->width;
-  size.image_height = pool.image->height;
-  cl_int code = CL_SUCCESS;
-  pools_.emplace_back(library_.clCreateImage(context, CL_MEM_READ_WRITE, &format, &size, nullptr, &code),
-                      library_.clReleaseMemObject);
-  if (code != CL_SUCCESS)
-    return cl_error("pool `" + pool.id + "`: clCreateImage of " + std::to_string(pool.image->width) + " x " +
-                        std::to_string(pool.image->height) + " texels", code);
-  bytes_ += pool.bytes;
-  return kOk;
-}
-
 Status Memory::add_pool(const Pool& pool, cl_context context) {
-  if (pool.image) return add_image(pool, context);
   const cl_mem_flags flags = CL_MEM_READ_WRITE | (pool.host_visible ? CL_MEM_ALLOC_HOST_PTR : 0);
   cl_int code = CL_SUCCESS;
   pools_.emplace_back(library_.clCreateBuffer(context, flags, pool.bytes, nullptr, &code), library_.clReleaseMemObject);

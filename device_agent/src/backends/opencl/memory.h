@@ -30,7 +30,6 @@ class Memory {
   Status read(const Buffer& buffer, size_t index, void* data, uint64_t bytes, cl_command_queue queue);
 
  private:
-  Status add_image(const Pool& pool, cl_context context);
   Status add_pool(const Pool& pool, cl_context context);
   Status add_buffer(const Buffer& buffer);
   Status add_swapped(size_t index, uint64_t bytes, cl_context context, cl_command_queue queue);

@@ -52,7 +52,7 @@ class Device {
   Status execute(const std::vector<VkCommandBuffer>& commands) const;
   // Submits nothing but an end after `after`, and waits for it.
   Status finish(VkSubmitInfo after) const;
-  // Memory for one buffer or image, not bound yet. `what` names it in errors.
+  // Memory for one buffer, not bound yet. `what` names it in errors.
   Result<DeviceMemory> allocate(const VkMemoryRequirements& needs, MemoryFlags flags, const char* what) const;
 
  private:

@@ -26,7 +26,7 @@ namespace pocketfarm::vulkan {
   F(vkCmdBindPipeline) F(vkCmdBindDescriptorSets) F(vkCmdPushConstants) F(vkCmdDispatch) F(vkCmdCopyBuffer)     \
   F(vkCmdPipelineBarrier) F(vkCmdResetQueryPool) F(vkCmdWriteTimestamp) F(vkCreateQueryPool)                    \
   F(vkDestroyQueryPool) F(vkGetQueryPoolResults) F(vkCreateFence) F(vkDestroyFence) F(vkResetFences)            \
-  F(vkCreateImage) F(vkDestroyImage) F(vkGetImageMemoryRequirements) F(vkBindImageMemory) F(vkCreateImageView) F(vkDestroyImageView) F(vkCreateSemaphore) F(vkDestroySemaphore) F(vkWaitForFences) F(vkGetFenceStatus) F(vkQueueSubmit) F(vkEnumerateDeviceExtensionProperties)
+  F(vkCreateSemaphore) F(vkDestroySemaphore) F(vkWaitForFences) F(vkGetFenceStatus) F(vkQueueSubmit) F(vkEnumerateDeviceExtensionProperties)
 // Absent from Vulkan 1.0, and of an extension.
 #define POCKETFARM_VULKAN_11_FUNCTIONS(F)                                   \
   F(vkGetPhysicalDeviceProperties2) F(vkGetPhysicalDeviceFeatures2)         \

@@ -62,7 +62,6 @@ Result<Allocation> Allocation::make(const Device& device, uint64_t bytes, Place 
 Status Memory::allocate(const Plan& plan) {
   for (const Pool& pool : plan.pools)
     if (auto error = add_pool(pool)) return Error{error->code, "pool `" + pool.id + "`: " + error->message};
-  if (auto error = lay_out_images()) return error;
   swapped_.resize(plan.buffers.size());
   const std::vector<uint64_t> bytes = plan.host_bytes();
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -75,35 +74,12 @@ Status Memory::allocate(const Plan& plan) {
 }
 
 Status Memory::add_pool(const Pool& pool) {
-  pools_.emplace_back();
-  images_.emplace_back();
-  if (pool.image) {
-    auto made = DeviceImage::make(device_, *pool.image);
-    if (!made) return made.error();
-    images_.back() = std::move(*made);
-  } else {
-    const auto place = pool.host_visible ? Allocation::Place::readback : Allocation::Place::device;
-    auto made = Allocation::make(device_, pool.bytes, place);
-    if (!made) return made.error();
-    pools_.back() = std::move(*made);
-  }
+  const auto place = pool.host_visible ? Allocation::Place::readback : Allocation::Place::device;
+  auto made = Allocation::make(device_, pool.bytes, place);
+  if (!made) return made.error();
+  pools_.push_back(std::move(*made));
   bytes_ += pool.bytes;
   return kOk;
-}
-
-Status Memory::lay_out_images() {
-  bool any = false;
-  for (const DeviceImage& image : images_) any = any || image.image.get() != VkImage{};
-  if (!any) return kOk;
-  const auto commands = device_.command_buffer();
-  if (!commands) return commands.error();
-  const auto fill = [&]() -> Status {
-    for (const DeviceImage& image : images_)
-      if (image.image.get() != VkImage{}) image.record_layout(device_, *commands);
-    return kOk;
-  };
-  if (auto error = device_.record(*commands, fill)) return error;
-  return device_.execute(*commands);
 }
 
 Status Memory::make_staging() {

@@ -6,7 +6,6 @@
 
 #include "plan/bundle.h"
 #include "device.h"
-#include "image.h"
 
 namespace pocketfarm::vulkan {
 
@@ -32,8 +31,6 @@ class Memory {
   Status read(const Buffer& buffer, std::byte* data, uint64_t bytes);
 
   VkBuffer pool(size_t index) const { return pools_[index].buffer.get(); }
-  // Of a pool that is an image.
-  VkImageView image(size_t index) const { return images_[index].view.get(); }
   // Where a swapped buffer's content waits; null where the plan never swaps it.
   VkBuffer swapped(size_t buffer) const { return swapped_[buffer] ? swapped_[buffer]->buffer.get() : VkBuffer{}; }
   uint64_t bytes() const { return bytes_; }
@@ -44,10 +41,8 @@ class Memory {
 
   const Device& device_;
   Status add_pool(const Pool& pool);
-  Status lay_out_images();
 
-  std::vector<Allocation> pools_;    // empty where the pool is an image
-  std::vector<DeviceImage> images_;  // by pool; empty where it is none
+  std::vector<Allocation> pools_;
   std::vector<std::unique_ptr<Allocation>> swapped_;
   Allocation staging_;
   VkCommandBuffer commands_ = nullptr;

@@ -16,8 +16,7 @@ uint32_t buffers_of(const Program& program) {
 
 VkDescriptorType descriptor_of(const Parameter& parameter) {
   if (parameter.texel != Parameter::Texel::none) return VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
-  if (!parameter.image) return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-  return parameter.writes ? VK_DESCRIPTOR_TYPE_STORAGE_IMAGE : VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
+  return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
 // The types of a program's bindings, in order.
@@ -237,7 +236,6 @@ Status Pipelines::bind_step(const Plan& plan, const Step& step, const Memory& me
     if (step.arguments[i].kind != Parameter::Kind::buffer) continue;
     const Buffer& buffer = plan.buffers[step.arguments[i].buffer];
     const VkDescriptorBufferInfo range{memory.pool(buffer.pool), buffer.offset, buffer.bytes};
-    const VkDescriptorImageInfo image{VkSampler{}, buffer.image ? memory.image(buffer.pool) : VkImageView{}, VK_IMAGE_LAYOUT_GENERAL};
     VkBufferView view{};
     if (parameters[i].texel != Parameter::Texel::none) {
       const auto made = texels(buffer, parameters[i].texel, memory);
@@ -245,8 +243,7 @@ Status Pipelines::bind_step(const Plan& plan, const Step& step, const Memory& me
       view = *made;
     }
     write.descriptorType = descriptor_of(parameters[i]);
-    write.pBufferInfo = buffer.image ? nullptr : &range;
-    write.pImageInfo = buffer.image ? &image : nullptr;
+    write.pBufferInfo = &range;
     write.pTexelBufferView = &view;
     device_.vk().vkUpdateDescriptorSets(device_.handle(), 1, &write, 0, nullptr);
     ++write.dstBinding;

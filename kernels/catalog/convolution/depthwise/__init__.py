@@ -77,7 +77,7 @@ class Depthwise:
         """The dispatch; constants: weight (K, 1, kh, kw), bias (K). Raises OptionError."""
         words, group = split_group(tile)
         pixels = _pixels(words or _by_device(conv, limits)[0])
-        rows = limits.cpu_device and options.layout == "buffer" and _fits_rows(conv)
+        rows = limits.cpu_device and _fits_rows(conv)
         kernel, shape = (
             (ROWS, RowTile(pixels, conv.kernel[1], conv.strides[1])) if rows else (KERNEL, PixelTile(pixels))
         )

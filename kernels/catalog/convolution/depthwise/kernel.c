@@ -7,12 +7,11 @@
         const int iy = oy * sh - pad_t + ky * dh;
         const bool row_inside = INSIDE(iy, h);
         const int row = plane + CLAMPED(iy, h) * w;
-        const int image_row = (picture * src_stacks + src_stack0 + source) * h + CLAMPED(iy, h);
         for (int kx = 0; kx < kw; ++kx) {
             const FLOAT4 weights = LOAD_weight((stack * kh + ky) * kw + kx);
             UNROLL for (int p = 0; p < PIXELS; ++p) {
                 const int ix = (ox + p) * sw - pad_l + kx * dw;
-                const FLOAT4 loaded = LOAD_src_AT(row + CLAMPED(ix, w), CLAMPED(ix, w), image_row);
+                const FLOAT4 loaded = LOAD_src(row + CLAMPED(ix, w));
                 const FLOAT4 value = row_inside && INSIDE(ix, w) ? OWN(loaded) : SPLAT(0.0f);
                 chunk[p] = MAD(value, weights, chunk[p]);
             }

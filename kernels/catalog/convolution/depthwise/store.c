@@ -7,6 +7,6 @@
                 sum += TO_WIDE4(LOAD_residual((picture * residual_stacks + residual_stack0 + stack) * oh * ow + pixel));
             }
             const int to = picture * dst_stacks + dst_stack0 + stack;
-            STORE_dst_AT(to * oh * ow + pixel, ox + p, to * oh + oy, ACTIVATE(sum));
+            STORE_dst(to * oh * ow + pixel, ACTIVATE(sum));
         }
     }

@@ -10,12 +10,11 @@
             const int iy = oy * sh - pad_t + ky * dh;
             const bool row_inside = INSIDE(iy, h);
             const int row = plane + CLAMPED(iy, h) * w;
-            const int image_row = (picture * src_stacks + in_first + s) * h + CLAMPED(iy, h);
             for (int kx = 0; kx < kw; ++kx) {
                 FLOAT4 value[PIXELS];
                 UNROLL for (int p = 0; p < PIXELS; ++p) {
                     const int ix = (ox + p) * sw - pad_l + kx * dw;
-                    const FLOAT4 loaded = LOAD_src_AT(row + CLAMPED(ix, w), CLAMPED(ix, w), image_row);
+                    const FLOAT4 loaded = LOAD_src(row + CLAMPED(ix, w));
                     value[p] = row_inside && INSIDE(ix, w) ? loaded : SPLAT(0.0f);
                 }
                 FETCH_WEIGHTS(weight_at);

@@ -56,8 +56,6 @@ class Dot:
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is none."""
         outputs = _tile(options, tile).outputs
-        if options.layout == "image":
-            return "it writes number by number, an image is written by four"
         if conv.is_depthwise:
             return "it has one filter a channel"
         if not self.uneven and conv.k % (4 * outputs):  # K / g is to be a multiple of four

@@ -12,7 +12,7 @@
                         }
                         TRIM(stack == out_stacks - 1, sum)
                         const int plane = picture * dst_stacks + dst_stack0 + stack;
-                        STORE_dst_AT(plane * oh * ow + pixel, ox + p, plane * oh + oy, ACTIVATE(sum));
+                        STORE_dst(plane * oh * ow + pixel, ACTIVATE(sum));
                     }
                 }
             }

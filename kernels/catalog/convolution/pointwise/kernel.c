@@ -15,24 +15,14 @@
     CHUNK_SUMS
     int weight_at = picture * weight_batch + GROUP_ID(1) * in_stacks * VECTORS * 4;
     int plane = (picture * src_stacks + src_stack0) * hw;
-    int image_row = (picture * src_stacks + src_stack0) * ROW_src(hw);
-    int image_x[PIXELS];
-    int image_y[PIXELS];
-    UNROLL for (int p = 0; p < PIXELS; ++p) {
-        image_x[p] = COLUMN_src(IMIN(pixel + p, hw - 1));
-        image_y[p] = ROW_src(IMIN(pixel + p, hw - 1));
-    }
     IN_CHUNKS(s, in_stacks, 1) {
         FLOAT4 value[PIXELS];
-        UNROLL for (int p = 0; p < PIXELS; ++p) {
-            value[p] = LOAD_src_AT(plane + IMIN(pixel + p, hw - 1), image_x[p], image_row + image_y[p]);
-        }
+        UNROLL for (int p = 0; p < PIXELS; ++p) value[p] = LOAD_src(plane + IMIN(pixel + p, hw - 1));
         FETCH_WEIGHTS(weight_at);
         INCLUDE vector_products
         weight_at += VECTORS * 4;
         plane += hw;
         FOLD(1)
-        image_row += ROW_src(hw);
     }
     FOLD_REST
     UNROLL for (int t = 0; t < VECTORS; ++t) {

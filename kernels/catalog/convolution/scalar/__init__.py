@@ -24,13 +24,7 @@ class Scalar(Untiled[Convolution]):
     """No vectors, no tile: each work-item computes one number of one channel."""
 
     name = "scalar"
-    summary = "one number a work-item, no vectors; fits every convolution whose result lies in a buffer"
-
-    def why_not(self, sizes: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does."""
-        if options.layout == "image":
-            return "it writes number by number, an image is written by four"
-        return super().why_not(sizes, options, limits, tile)
+    summary = "one number a work-item, no vectors; fits every convolution"
 
     def tiles(self, sizes: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """None: it is there to be compared with, and no search need try it."""

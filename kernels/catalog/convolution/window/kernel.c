@@ -11,11 +11,10 @@
             const int iy = oy * sh - pad_t + ky * dh;
             const bool row_inside = INSIDE(iy, h);
             const int row = plane + CLAMPED(iy, h) * w;
-            const int image_row = (picture * src_stacks + in_first + s) * h + CLAMPED(iy, h);
             FLOAT4 value[COLUMNS];
             UNROLL for (int c = 0; c < COLUMNS; ++c) {
                 const int ix = ox - pad_l + c;
-                const FLOAT4 loaded = LOAD_src_AT(row + CLAMPED(ix, w), CLAMPED(ix, w), image_row);
+                const FLOAT4 loaded = LOAD_src(row + CLAMPED(ix, w));
                 value[c] = row_inside && INSIDE(ix, w) ? loaded : SPLAT(0.0f);
             }
             UNROLL for (int kx = 0; kx < KW; ++kx) {

@@ -32,8 +32,6 @@ def why_no_units(options: Options, limits: Limits) -> str | None:
         return "matrix units are a GPU's"
     if not options.half:
         return f"matrix units multiply halves; the precision is {options.precision}"
-    if options.layout == "image":
-        return "matrix units read buffers, not images"
     if not limits.matrix_units or not limits.subgroup_size:
         return f"the device multiplies no matrices of halves at once through {_WAYS[options.backend]}"
     return None

@@ -176,6 +176,11 @@ def filled(r: Rows) -> None:
 def counted(r: Rows) -> None:
     """Range."""
     start, limit, step = ((whole_numbers(r.to, r.operand(index)) or [-1])[0] for index in range(3))
+    length = limit - start
+    if isinstance(start, Count) and step == 1 and not isinstance(length, Count) and length > 0:
+        r.end(r.map(("add", "a", "b"), np.arange(length), number(r, start)))
+        r.to.types[r.node.outputs[0]] = np.dtype(np.int64)
+        return
     if isinstance(start, Count) or not isinstance(limit, Count) or step != 1:
         r.refuse("only a range from a constant number on in steps of 1 may end at a count")
     count = larger(limit - start, 0)
@@ -275,7 +280,14 @@ def joined(r: Rows) -> None:
             if other != axis and found.setdefault(other, count) != count:
                 r.differ()
     every = [r.to.counts.get(name, {}).get(axis, r.shape(name)[axis]) for name in names]
-    joined, whole = r.concat(names, axis), reduce(add, every)
+    whole = reduce(add, every)
+    has_room = isinstance(every[0], Count) and r.shape(names[0])[axis] >= most(whole)
+    if len(names) == 2 and has_room and isinstance(whole, Count) and not isinstance(every[1], Count):
+        place = number(r, every[0])
+        r.to.emit(r.node, "put_rows", (names[0], r.tensor(names[1]), place), {"axis": axis})
+        r.tell({**found, axis: whole})
+        return
+    joined = r.concat(names, axis)
     if any(isinstance(extent, Count) for extent in every[:-1]):
         joined = r.gather(joined, _valid_first(r, every, [r.shape(name)[axis] for name in names]), axis)
     if not isinstance(whole, Count):  # of parts that are together as many as there were before they were divided

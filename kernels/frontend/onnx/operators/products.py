@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
 
@@ -15,6 +16,8 @@ from kernels.frontend.onnx.operator import Operator
 from kernels.frontend.onnx.operators.arithmetic import spread_to, with_constant
 from kernels.frontend.onnx.steps import Steps
 from kernels.ir.expressions import Expression
+from kernels.ir.graph import Graph, Node
+from kernels.reference import evaluate
 
 
 def matmul(node: OnnxNode, to: Context) -> None:
@@ -192,8 +195,39 @@ def _product(r: Rows) -> None:
         found = {k + max(a, b) - a if k < max(a, b) - 1 else k: c for k, c in found.items()}
     if r.extents(0)[across[0]] != r.extents(1)[across[1]]:
         r.differ()
-    r.import_from(*(r.masked(index, 0.0, [across[index]]) for index in (0, 1)))
+    if _adds_zeros(r, across[0] == a - 1):
+        r.import_from()
+    else:
+        r.import_from(*(r.masked(index, 0.0, [across[index]]) for index in (0, 1)))
     r.tell({k: c for k, c in found.items() if c is not None})
+
+
+def _adds_zeros(r: Rows, along_rows: bool) -> bool:
+    """Return whether the padding adds nothing as it is: shares of a softmax, 0 there, times finite rows of a state."""
+    if not r.to.states or not along_rows:
+        return False
+    writers = {node.output: node for node in r.to.nodes}
+    shares = _written_by(r.operand(0), writers, _keeps_zeros)
+    rows = _written_by(r.operand(1), writers, lambda node: node.op in ("reshape", "transpose", "take"))
+    if shares is None or rows is None or shares.op != "softmax" or rows.op != "put_rows":
+        return False
+    same = r.to.shapes[shares.output][-1] == r.shape(r.operand(0))[-1]
+    return same and shares.attributes["axis"] == len(r.to.shapes[shares.output]) - 1 and rows.inputs[0] in r.to.states
+
+
+def _written_by(name: str, writers: Mapping[str, Node], passes: Callable[[Node], bool]) -> Node | None:
+    """The node that writes a tensor, behind those that let its elements pass."""
+    while (node := writers.get(name)) is not None and passes(node):
+        name = node.inputs[0]
+    return node
+
+
+def _keeps_zeros(node: Node) -> bool:
+    """Return whether a node gives 0 of 0, such as PyTorch's test for NaN behind a softmax."""
+    if node.op != "map" or len(node.inputs) != 1:
+        return node.op == "reshape"
+    one = Graph(node.name, node.inputs, node.outputs, [node], dict.fromkeys((*node.inputs, *node.outputs), (1,)), {})
+    return not evaluate(one, {node.inputs[0]: np.zeros(1)})[node.output].any()
 
 
 def _einsum(r: Rows) -> None:

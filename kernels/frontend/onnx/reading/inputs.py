@@ -26,7 +26,7 @@ def fixed_inputs(ports: Sequence[onnx.ValueInfoProto], sizes: Mapping[str, Any])
     """The inputs that `sizes` names as it names a size: constants that hold the number, so that all that depends on
     them alone is known. Raises OptionError for a number that an input does not hold."""
     tensors = {port.name: port for port in ports if port.type.tensor_type.HasField("shape")}
-    declared = {name: _declared(port) for name, port in tensors.items()}
+    declared = {name: declared_sizes(port) for name, port in tensors.items()}
     found: dict[str, npt.NDArray[Any]] = {}
     for name in sizes.keys() & tensors.keys() - {size for shape in declared.values() for size in shape}:
         if (kind := tensors[name].type.tensor_type.elem_type) not in INPUT_TYPES:
@@ -39,7 +39,7 @@ def fixed_inputs(ports: Sequence[onnx.ValueInfoProto], sizes: Mapping[str, Any])
         except (OverflowError, ValueError):
             holds = False
         if not holds:
-            there = f"{onnx.TensorProto.DataType.Name(kind)} of {_words(declared[name])}"
+            there = f"{type_name(kind)} of {_words(declared[name])}"
             raise OptionError(f"{name}={sizes[name]}: the input {name!r} is {there}: give a number that it holds")
     return found
 
@@ -52,7 +52,7 @@ def input_shapes(
     An open size is what `sizes` says, what the `given` arrays have, `batch` in front, and 1 there without one. Raises
     OptionError for sizes that the model has not, InputError where two that are one size differ.
     """
-    declared = {port.name: _declared(port) for port in ports if port.type.tensor_type.HasField("shape")}
+    declared = {port.name: declared_sizes(port) for port in ports if port.type.tensor_type.HasField("shape")}
     found = _Sizes(declared, sizes)
     found.take_given(given)
     found.take_batch(batch)
@@ -66,7 +66,7 @@ def input_shapes(
     return shapes, refused
 
 
-def _declared(port: onnx.ValueInfoProto) -> tuple[int | str, ...]:
+def declared_sizes(port: onnx.ValueInfoProto) -> tuple[int | str, ...]:
     """Each size as the file fixes it, or the name of an open one: its own, or that of its place, `input.axis`."""
     return tuple(
         extent.dim_value
@@ -146,16 +146,20 @@ def _fits(shape: Sequence[int | None], declared: Sequence[int | str]) -> bool:
     return all(given in (None, size) for given, size in both if isinstance(size, int))
 
 
+def type_name(number: int) -> str:
+    """Return ONNX's name of an element type; a damaged file may hold any number."""
+    return next((str(name) for name, known in onnx.TensorProto.DataType.items() if known == number), f"type {number}")
+
+
 def _words(shape: Sequence[int | str | None]) -> str:
     return f"({', '.join('any' if each is None else str(each) for each in shape)})"
 
 
 def _shape(port: onnx.ValueInfoProto, declared: tuple[int | str, ...] | None, sizes: _Sizes) -> tuple[int, ...]:
     """Raises ModelError for a type that is not known and sizes that are open or 0."""
-    tensor, name, type_name = port.type.tensor_type, port.name, onnx.TensorProto.DataType.Name
+    tensor, name = port.type.tensor_type, port.name
     if tensor.elem_type not in INPUT_TYPES:
-        known = onnx.TensorProto.DataType.items()
-        given = next((word for word, number in known if number == tensor.elem_type), f"type {tensor.elem_type}")
+        given = type_name(tensor.elem_type)
         mend = "compute numbers from the text before the model" if given == "STRING" else "cast it before the model"
         raise ModelError(
             f"input {name!r} is {given}; only tensors of {', '.join(map(type_name, INPUT_TYPES))} are supported: "

@@ -7,9 +7,11 @@ from math import sqrt
 import numpy as np
 import onnx
 
+from kernels.frontend.onnx.counted_rows.counts import number
 from kernels.frontend.onnx.nodes import Nodes
+from kernels.frontend.onnx.steps import Steps
 
-from . import heads
+from . import cached, heads
 
 
 def rotary(n: Nodes) -> None:
@@ -59,13 +61,19 @@ def grouped(n: Nodes) -> None:
     count, kept = int(n.attribute("num_heads", 0)), int(n.attribute("kv_num_heads", 0))
     if any(more) or n.wants(3) or n.attribute("k_quant_type", "NONE") != "NONE":
         n.node.reject("keys and values in few bits, and the scores as an output, are not supported")
-    known = n.to.constants.get(total)
+    held = n.to.counts.get(past_key, {}).get(2)
+    known = n.to.constants.get(total) if held is None else np.array(n.shape(past_key)[2])
     if known is None:
         n.node.reject(
             "total_sequence_length is computed from the model's input; fix the sizes of all inputs "
             "(--size NAME=N), so that it follows from them"
         )
     keys, steps = int(known.reshape(())), n.shape(query)[1]
+    plain = not (added or sink or n.attribute("smooth_softmax", 0) or n.attribute("rotary_interleaved", 0))
+    vectors = all(n.shape(x)[-1] % 4 == 0 for x in (past_key, past_value, cosines) if x)
+    if plain and vectors and past_key and n.shape(past_key)[2] == keys > steps:
+        cached.attention(n, keys)
+        return
     if not key:
         size = n.shape(query)[2] // (count + 2 * kept)
         bounds = np.cumsum([0, count, kept, kept]) * size
@@ -73,12 +81,16 @@ def grouped(n: Nodes) -> None:
     query, key, value = heads.split(n, query, count), heads.split(n, key, kept), heads.split(n, value, kept)
     last = n.reshape(n.cast(ends, to=onnx.TensorProto.INT64), n.store([-1, 1]))
     before = n.add(last, n.store([[1 - steps]])) if keys > steps else n.store([[0]])
+    if held is not None:  # the rows of a state, of which an axis is padded, seen by what `seen` says alone
+        before = n.reshape(number(Steps(n.node, n.to), held), n.store([1, 1]))
+        last = n.add(before, n.store([[steps - 1]]))
     places = n.add(before, n.store(np.arange(steps)[None]))
     if n.attribute("do_rotary", 0):
         turn = bool(n.attribute("rotary_interleaved", 0))
         query, key = (turned(n, x, at or places, cosines, sines, turn) for x in (query, key))
     if past_key:
-        key, value = (_behind(n, *pair, before, keys) for pair in ((past_key, key), (past_value, value)))
+        behind = _behind if held is None else _appended
+        key, value = (behind(n, *pair, before, keys) for pair in ((past_key, key), (past_value, value)))
     n.end(key, 1)
     n.end(value, 2)
     key, value = (_repeated(n, heads.part(n, x, 0, keys, 2), count) for x in (key, value))
@@ -114,6 +126,11 @@ def _behind(n: Nodes, past: str, new: str, before: str, keys: int) -> str:
         rows = n.gather_elements(every, n.expand(n.unsqueeze(at, n.store([1, 3])), wide), axis=2)
     filled = n.unsqueeze(n.less(moved, n.store(steps)), n.store([1, 3]))
     return n.where(filled, rows, n.store(0, np.float32))
+
+
+def _appended(n: Nodes, past: str, new: str, before: str, _: int) -> str:
+    """A state with the new rows, all of whose rows are read."""
+    return Steps(n.node, n.to).emit("put_rows", (past, new, n.reshape(before, n.store([1]))), {"axis": 2})
 
 
 def _repeated(n: Nodes, x: str, count: int) -> str:

@@ -13,13 +13,12 @@
     const int x0 = IMAX(left, 0);
     const int x1 = IMIN(left + kw, w);
     const int plane = (picture * src_stacks + src_stack0 + stack) * h * w;
-    const int image_row = (picture * src_stacks + src_stack0 + stack) * h;
     FLOAT4 best = SPLAT(LOWEST);
     FLOAT4 sum = SPLAT(0.0f);
     for (int y = y0; y < y1; ++y) {
         FLOAT4 row = SPLAT(0.0f);
         for (int x = x0; x < x1; ++x) {
-            const FLOAT4 value = LOAD_src_AT(plane + y * w + x, x, image_row + y);
+            const FLOAT4 value = LOAD_src(plane + y * w + x);
             best = LARGER(value, best);
             row += value;
         }
@@ -27,7 +26,8 @@
     }
     const int whole = (IMIN(top + kh, h + pad_b) - top) * (IMIN(left + kw, w + pad_r) - left);
     const int count = mode == 2 ? whole : IMAX((y1 - y0) * (x1 - x0), 1);
-    const FLOAT4 average = sum / SPLAT(FLOAT(count));
+    const FLOAT4 pooled = mode == 0 ? best : sum / SPLAT(FLOAT(count));
+    const FLOAT4 found = pooled;
     const int to = picture * dst_stacks + dst_stack0 + stack;
-    STORE_dst_AT(to * oh * ow + pixel, ox, to * oh + oy, mode == 0 ? best : average);
+    STORE_dst(to * oh * ow + pixel, found);
 }

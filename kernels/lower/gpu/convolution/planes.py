@@ -26,7 +26,7 @@ def port_in_planes(context: GpuContext, node: Node, calls: Sequence[Call]) -> Vi
     name, limits, options = node.inputs[0], context.limits, context.options
     value, channels = context.values.get(name), context.dims(name).c
     is_near = not (limits.unified_memory or limits.cpu_device or options.transfers.startswith("map"))
-    if not context.at_ports or not is_near or options.layout != "buffer" or channels > _CHANNELS:
+    if not context.at_ports or not is_near or channels > _CHANNELS:
         return None
     if value is None or value.packed is not None or value.single is None or not _is_port(context, value.single):
         return None

@@ -62,7 +62,7 @@ def image_normalised(context: GpuContext, node: Node) -> bool:
     tile = _Pixels(16, 16, -(-dims.stacks // 16))
     limits, local_bytes = context.limits.within(_KERNEL.name), _KERNEL.local_bytes(tile.constants)
     refused = group_conflict(limits, group=tile.group, local_bytes=local_bytes) is not None
-    if limits.unified_memory or limits.cpu_device or refused or tile.each > _MOST or context.options.layout != "buffer":
+    if limits.unified_memory or limits.cpu_device or refused or tile.each > _MOST:
         return False
     source = packed(context, node.inputs[0])
     scale, shift = (context.weight(node.inputs[i], constant(context, node, i)) for i in (1, 2))

@@ -64,12 +64,11 @@ def _turned(context: GpuContext, node: Node) -> bool:
 
 def _is_in_stacks(context: GpuContext, tensor: str) -> bool:
     value = context.values.get(tensor)
-    is_there = value is not None and value.packed is not None and value.plain is None and value.single is None
-    return is_there and context.options.layout == "buffer"
+    return value is not None and value.packed is not None and value.plain is None and value.single is None
 
 
 def _is_read_in_stacks(context: GpuContext, tensor: str) -> bool:
-    if tensor in context.graph.outputs or context.options.layout != "buffer":
+    if tensor in context.graph.outputs:
         return False
     return all(node.op in _READ_STACKS for node in context.graph.consumers(tensor))
 

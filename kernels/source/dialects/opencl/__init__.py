@@ -13,7 +13,7 @@ from kernels.options import HALF, Precision
 from kernels.source import dot_products, integers
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import Buffer, Kernel, single_type
-from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, planes_value, raw_as_computed
+from kernels.source.macros import MACROS, planes_value, raw_as_computed
 from kernels.source.texts import text_of
 
 _HOME = Path(__file__).parent
@@ -171,8 +171,6 @@ def _is_half(buffer: Buffer, precision: Precision) -> bool:
 
 
 def _argument(buffer: Buffer, precision: Precision, narrow: bool) -> str:
-    if buffer.image:
-        return f"__{buffer.access}_only image2d_t {buffer.name}"
     const = "const " if buffer.access == "read" else ""
     vector = "4" if buffer.lanes == 4 and not buffer.planes else ""
     scalar = f"{single_type(buffer.storage)}{vector}"
@@ -183,22 +181,17 @@ def _argument(buffer: Buffer, precision: Precision, narrow: bool) -> str:
 
 def _accessors(buffer: Buffer, precision: Precision, narrow: bool) -> str:
     name, suffix = buffer.name, "4" if buffer.lanes == 4 else ""
-    if buffer.image:
-        return image_accessors(
-            buffer, width=f"get_image_width({name})", pair="((int2)({x}, {y}))",
-            load=f"read_imagef({name}, {{at}})", store=f"write_imagef({name}, {{at}}, {{value}})",
-        )  # fmt: skip
     is_half = _is_half(buffer, precision)
     loads = "load_half4" if suffix else "vload_half"
     value = f"{loads}((i), {name})" if is_half and not narrow else f"{name}[i]"
     value = f"TO_COMPUTED({planes_value(buffer)})" if buffer.planes else value
     load = f"#define LOAD_{name}(i) ({value})"
     if buffer.access == "read":
-        return f"{load}{buffer_accessors_at(buffer)}"
+        return load
     store = f"{name}[i] = {'convert_float4' if narrow and suffix else ''}(v)"
     if is_half:
         store = (
             f"{name}[i] = convert_half{suffix}(v)" if narrow else f"{loads.replace('load', 'store')}((v), (i), {name})"
         )
     both = f"{load}\n" if buffer.access == "readwrite" else ""
-    return f"{both}#define STORE_{name}(i, v) {store}{buffer_accessors_at(buffer)}"
+    return f"{both}#define STORE_{name}(i, v) {store}"

@@ -19,7 +19,7 @@ from kernels.options import CONTRACTED, HALF, Limits, Precision
 from kernels.source import dot_products, integers
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import Buffer, Kernel, single_type
-from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, planes_value, raw_as_computed
+from kernels.source.macros import MACROS, planes_value, raw_as_computed
 from kernels.source.texts import text_of
 
 _HOME = Path(__file__).parent
@@ -97,7 +97,6 @@ _STORAGE_EXTENSION = "#extension GL_EXT_shader_16bit_storage : require\n"
 _ARITHMETIC_EXTENSION = "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n"
 
 
-_IMAGE_EXTENSION = "#extension GL_EXT_samplerless_texture_functions : require\n"
 Texel = Literal["", "r32f", "rgba32f", "rgba16f"]
 _WHOLE = {"i32": "ivec4", "i64": "LONG4"}
 """Vectors of whole numbers."""
@@ -121,7 +120,7 @@ def reading_of(limits: Limits) -> Reading:
 
 def texel_of(buffer: Buffer, reading: Reading, *, half: bool) -> Texel:
     """The format of a buffer that is read as texels; empty: a storage buffer."""
-    if not reading.texels or buffer.access != "read" or buffer.image or buffer.planes or buffer.storage in _WHOLE:
+    if not reading.texels or buffer.access != "read" or buffer.planes or buffer.storage in _WHOLE:
         return ""
     if half and buffer.storage == "data":
         return "rgba16f" if buffer.lanes == 4 else ""
@@ -140,8 +139,6 @@ def render(
     extensions = (_STORAGE_EXTENSION if precision in HALF else "") + (_ARITHMETIC_EXTENSION if in_halves else "")
     extensions += MATRIX_EXTENSIONS + _ROLLED_EXTENSION if kernel.matrix_units else ""
     extensions += integers.VULKAN_EXTENSION if is_wide else ""
-    if any(buffer.image and buffer.access == "read" for buffer in kernel.buffers):
-        extensions += _IMAGE_EXTENSION
     weights = _EACH_LOADS
     if reading.sharing and not narrow and "FETCH_WEIGHTS" in body:  # few drivers shuffle halves
         extensions += _SHUFFLE_EXTENSIONS
@@ -149,8 +146,7 @@ def render(
     defines = "".join(f"#define {name} {value}\n" for name, value in constants.items())
     if kernel.whole_numbers:
         defines += dot_products.VULKAN_EXTENSION
-    in_buffers = not reading.texels and not any(buffer.image for buffer in kernel.buffers)
-    raw = kernel.loads_raw and precision in HALF and not narrow and in_buffers
+    raw = kernel.loads_raw and precision in HALF and not narrow and not reading.texels
     buffers = "\n".join(
         _buffer(
             binding,
@@ -194,20 +190,6 @@ def _functions(body: str, reading: Reading) -> str:
     return (_LOG if "LOG(" in body else "") + (_DIVISIONS[reading.texels] if "DIVIDE" in body else "")
 
 
-def _image(binding: int, buffer: Buffer, precision: Precision) -> str:
-    """Read through a sampled image, which texture units cache; written through a storage image."""
-    name, place = buffer.name, f"set = 0, binding = {binding}"
-    if buffer.access == "read":
-        declared, width = f"layout({place}) uniform texture2D {name};", f"textureSize({name}, 0).x"
-    else:
-        texel = "rgba16f" if precision in HALF else "rgba32f"
-        declared, width = f"layout({place}, {texel}) uniform writeonly image2D {name};", f"imageSize({name}).x"
-    return f"{declared}\n" + image_accessors(
-        buffer, width=width, pair="ivec2({x}, {y})", load=f"texelFetch({name}, {{at}}, 0)",
-        store=f"imageStore({name}, {{at}}, {{value}})",
-    )  # fmt: skip
-
-
 def _shared_weights(count: int, size: int) -> str:
     """Each of `size` work-items loads one of `count` vectors of weights, in turns; none leaves before the others."""
     turns = -(-count // size)
@@ -235,22 +217,19 @@ def _planes(binding: int, buffer: Buffer, *, raw: bool) -> str:
     if raw:
         load += f"\n#define LOAD_RAW_{name}(i) uvec2(packHalf2x16({value}.xy), packHalf2x16({value}.zw))"
     declared = f"layout(std430, set = 0, binding = {binding}) readonly restrict buffer Buffer_{name}"
-    return f"{declared} {{ float {name}[]; }};\n{load}{buffer_accessors_at(buffer)}"
+    return f"{declared} {{ float {name}[]; }};\n{load}"
 
 
 def _buffer(
     binding: int, buffer: Buffer, precision: Precision, texel: Texel, *, raw: bool = False, eights: bool = False
 ) -> str:
     """A buffer and its accessors; what is read is converted to what the kernel computes in, with `raw` later."""
-    if buffer.image:
-        return _image(binding, buffer, precision)
     computed = "FLOAT4" if buffer.lanes == 4 else "float"
     if texel:
         width = "" if buffer.lanes == 4 else ".x"
         return (
             f"layout({texel}, set = 0, binding = {binding}) readonly restrict uniform imageBuffer {buffer.name};\n"
             f"#define LOAD_{buffer.name}(i) ({computed}(imageLoad({buffer.name}, (i)){width}))"
-            f"{buffer_accessors_at(buffer)}"
         )
     if buffer.planes:
         return _planes(binding, buffer, raw=raw)
@@ -264,7 +243,7 @@ def _buffer(
         return (
             f"layout(std430, set = 0, binding = {binding}) readonly restrict buffer Buffer_{buffer.name}"
             f" {{ uvec2 {buffer.name}[]; }};\n#define LOAD_RAW_{buffer.name}(i) {buffer.name}[i]\n"
-            f"#define LOAD_{buffer.name}(i) FROM_RAW({buffer.name}[i]){buffer_accessors_at(buffer)}"
+            f"#define LOAD_{buffer.name}(i) FROM_RAW({buffer.name}[i])"
             f"{_by_eights(binding, buffer) if eights else ''}"
         )
     name, access = buffer.name, {"read": "readonly ", "write": "writeonly ", "readwrite": ""}[buffer.access]
@@ -276,4 +255,4 @@ def _buffer(
     if eights and is_half and buffer.access == "write" and buffer.lanes == 4:
         again = f"\n{layout} Eights_{name} {{ uvec4 eights_{name}[]; }};\n"
         again += f"#define STORE_RAW8_{name}(i, v) eights_{name}[i] = v"
-    return f"{layout} Buffer_{name} {{ {element} {name}[]; }};\n{accessor}{buffer_accessors_at(buffer)}{again}"
+    return f"{layout} Buffer_{name} {{ {element} {name}[]; }};\n{accessor}{again}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, or_, select
+from sqlalchemy import Column, ColumnElement, Connection, Select, and_, exists, func, or_, select
 
 from orchestrator.ledger.rows import JobState
 from orchestrator.ledger.tables import ATTEMPTS, COUNTERS, EXPERIMENTS, FIGURES, JOBS, LANES, RECORDS, TEMPLATES
@@ -41,6 +41,11 @@ def _no(condition: ColumnElement[bool]) -> ColumnElement[bool]:
     return ~exists().where(condition)
 
 
+def _is_attempt(*key: Column[Any]) -> ColumnElement[bool]:
+    """`key`: of a job, the number of an attempt, its token."""
+    return and_(*(mine == theirs for mine, theirs in zip(_ATTEMPT, key, strict=True)))
+
+
 def _counter(name: str) -> Any:
     return select(func.coalesce(func.max(COUNTERS.c.value), -1)).where(COUNTERS.c.name == name).scalar_subquery()
 
@@ -49,6 +54,7 @@ _OF_JOB = RECORDS.c.job_id == JOBS.c.id
 _OPEN = ATTEMPTS.c.ended_at.is_(None)
 _RECORD_KEY = (RECORDS.c.job_id, RECORDS.c.attempt)
 _ATTEMPT_KEY = (ATTEMPTS.c.job_id, ATTEMPTS.c.attempt)
+_ATTEMPT = (*_ATTEMPT_KEY, ATTEMPTS.c.token)
 
 RELATIONS = (
     Relation(
@@ -70,13 +76,7 @@ RELATIONS = (
         "jobs",
         select(JOBS.c.id).where(
             JOBS.c.attempts > 0,
-            _no(
-                and_(
-                    ATTEMPTS.c.job_id == JOBS.c.id,
-                    ATTEMPTS.c.attempt == JOBS.c.attempts,
-                    ATTEMPTS.c.token == JOBS.c.token,
-                )
-            ),
+            _no(_is_attempt(JOBS.c.id, JOBS.c.attempts, JOBS.c.token)),
         ),
         "its newest attempt, or that attempt's token, is not among the attempts",
     ),
@@ -112,15 +112,7 @@ RELATIONS = (
     ),
     Relation(
         "records",
-        select(*_RECORD_KEY).where(
-            _no(
-                and_(
-                    ATTEMPTS.c.job_id == RECORDS.c.job_id,
-                    ATTEMPTS.c.attempt == RECORDS.c.attempt,
-                    ATTEMPTS.c.token == RECORDS.c.token,
-                )
-            )
-        ),
+        select(*_RECORD_KEY).where(_no(_is_attempt(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.token))),
         "there is no attempt with its number and token",
     ),
     Relation(

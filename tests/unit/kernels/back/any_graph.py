@@ -259,7 +259,6 @@ def any_options(backend: str) -> st.SearchStrategy[Options]:
         concat=st.sampled_from(["auto", "join", "split"]),  # type: ignore[arg-type]
         order=st.sampled_from(["auto", "waves", "memory"]),  # type: ignore[arg-type]
         pools=st.sampled_from(["auto", "offsets", "objects"]),  # type: ignore[arg-type]
-        layout=st.sampled_from(["buffer", "buffer", "image"]),  # type: ignore[arg-type]
         in_place=st.booleans(),
         fuse=fuse,
     )

@@ -35,14 +35,12 @@ gpu_options = st.one_of(any_options("opencl"), any_options("vulkan")).flatmap(
 
 
 def fixed(pools: list[Pool]) -> int:
-    return total_bytes([pool for pool in pools if not pool.id.startswith(("arena", "image"))])
+    return total_bytes([pool for pool in pools if not pool.id.startswith("arena")])
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(graphs, gpu_options, any_limits("opencl"), st.sampled_from([0, 1, 2, 4, 9]))
 def test_no_plan_takes_less(graph: Graph, options: Options, limits: Limits, stacks: int) -> None:
-    if options.layout == "image":  # as `compile_graph` has it
-        options, stacks = replace(options, in_place=False, concat="join", swap="never"), 0
     prepared = prepare(graph, options, split=options.concat == "split", largest_bytes=stacks * 4 * 8 * 12 * 4)
     try:
         draft = lower_gpu(prepared, options, limits)
@@ -53,8 +51,7 @@ def test_no_plan_takes_less(graph: Graph, options: Options, limits: Limits, stac
     assert floor.total <= total_bytes(pools)
     assert floor.total - floor.activations <= fixed(pools)
     assert swapped.total <= floor.total
-    if options.layout == "buffer":
-        _check_swapped(swapped.total, draft, options, limits)
+    _check_swapped(swapped.total, draft, options, limits)
 
 
 def _check_swapped(floor: int, draft: object, options: Options, limits: Limits) -> None:
@@ -74,7 +71,7 @@ def _check_swapped(floor: int, draft: object, options: Options, limits: Limits) 
 @given(graphs, gpu_options, any_limits("opencl"), st.floats(0.05, 1.0))
 def test_what_the_search_meets_is_never_refused(graph: Graph, options: Options, limits: Limits, share: float) -> None:
     """The same plan with and without the bound, or none."""
-    options = replace(options, layout="buffer", order="memory")
+    options = replace(options, order="memory")
     try:
         whole = total_bytes(lower_to_fit(graph, options, limits)[1].pools)
     except CompileError:

@@ -115,7 +115,9 @@ def test_nothing_is_fused_with_none() -> None:
 def test_names_are_checked_and_recorded() -> None:
     assert fusions("all") == ALL
     assert fusions("residual+activation") == {"residual", "activation"}
-    with pytest.raises(OptionError, match=r"no fusion 'pooling'; write all, none, or some of activation, bias, concat"):
+    with pytest.raises(
+        OptionError, match=r"no fusion 'pooling'; write all, none, or some of activation, bias, branches, concat"
+    ):
         compile_graph(block(), Options("opencl", fuse="activation+pooling"), Limits())
     plan = compile_graph(block(), Options("opencl", fuse="bias+concat"), Limits()).plan
     assert plan.options["fuse"] == "bias+concat"

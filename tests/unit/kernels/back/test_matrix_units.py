@@ -92,7 +92,6 @@ def test_a_module_without_matrices_stays_as_it_is(tmp_path: Path) -> None:
             r"no matrices of halves at once through Vulkan \(VK_KHR_cooperative_matrix\)",
         ),
         (Options("opencl", "fp16"), Limits(), r"at once through OpenCL \(NVIDIA's instructions, from 8.0 on\)"),
-        (replace(HALVES, layout="image"), DEVICE, "read buffers, not images"),
         (HALVES, replace(DEVICE, local_bytes=1024), "no tile fits"),
         (HALVES, replace(DEVICE, kernel_groups={"matmul_units": 32, "conv_units": 32}), "no tile fits"),
     ],

@@ -66,6 +66,31 @@ def _aligned(kind: str, *, half: bool) -> Case:
     return build
 
 
+def _cached(
+    op: str, *, rows: int, turned: int = 0, by_place: bool = True, normed: bool = False, **more: object
+) -> Case:
+    """Rows of 6 + 2 + 2 heads side by side go into, or look at, a cache of 70 places; few or most are valid."""
+
+    def build(b: Builder) -> str:
+        batch, heads, depth, columns = 2, 6, 16, 20
+        x = b.input(batch, rows, (heads + 4) * depth)
+        attends = op == "attend"
+        shapes = [(batch, 2, 70, depth), (batch, 2, 70, columns)] if attends else [(batch, 2, 70, depth)]
+        cache = [b.input(*shape, name=f"cache{i}") for i, shape in enumerate(shapes)]
+        operands = [x, *cache] if attends else [*cache, x]
+        operands.append(_places(b, 68, rows - 1 + (rows == 1)))
+        angles = (70 if by_place else 2, *(() if by_place else (rows,)), turned // 2)
+        operands += [b.constant(*angles), b.constant(*angles)] if turned else ["", ""] * normed
+        operands += [b.constant(depth)] * normed
+        a = {"rows": rows, "turned": turned, "by_place": by_place, "normed": normed, "epsilon": 0.01 * normed}
+        place = (0 if attends else heads * depth, rows * (heads + 4) * depth, depth, (heads + 4) * depth)
+        a |= {"heads": heads, "scale": 0.3, "window": 0, "softcap": 0.0} | more if attends else {}
+        shape = (batch, rows, heads * columns) if attends else shapes[0]
+        return b.node(op, operands, shape, place=place, **a)
+
+    return build
+
+
 def _slice(b: Builder, *, axis: int, start: int, stop: int) -> str:
     """Of what a convolution wrote, read by another: views of stacks must reach both ways."""
     shape = [2, 10, 5, 7]
@@ -166,6 +191,14 @@ CASES: dict[str, Case] = {
     "suppress": lambda b: b.node(
         "suppress", [b.input(1, 6, 5), _row(b, 3, 0, 4, 5, 1, 2), _row(b, 5)], (1, 4), rounds=4, overlap=0.5
     ),
+    "append": _cached("append", rows=1),
+    "append_turned": _cached("append", rows=3, turned=16),
+    "append_normed": _cached("append", rows=2, turned=8, by_place=False, normed=True),
+    "append_normed_alone": _cached("append", rows=5, normed=True),
+    "attend": _cached("attend", rows=1),
+    "attend_turned": _cached("attend", rows=1, turned=16, window=5),
+    "attend_rows": _cached("attend", rows=6, turned=8, by_place=False, normed=True, softcap=1.5),
+    "attend_window": _cached("attend", rows=4, normed=True, window=3),
     "roi_align": _aligned("mean", half=True),
     "roi_align_largest": _aligned("max", half=False),
     "take": lambda b: b.node(
@@ -199,6 +232,10 @@ CASES: dict[str, Case] = {
         axis=2,
     ),
     "gather": lambda b: b.node("gather", [b.input(3, 5, 4), _places(b, 4, 0, -1, 2, 2, 1)], (3, 6, 4), axis=1),
+    "put_rows": lambda b: b.node("put_rows", [b.input(3, 7, 4), b.constant(3, 2, 4), _places(b, 3)], (3, 7, 4), axis=1),
+    "put_rows_odd": lambda b: b.node(
+        "put_rows", [b.input(2, 3, 5), b.constant(2, 2, 5), _places(b, 9)], (2, 3, 5), axis=1
+    ),
     "lrn": lambda b: b.node("lrn", [b.input(2, 7, 3, 3)], (2, 7, 3, 3), size=5, alpha=0.3, beta=0.75, bias=1.5),
     "lrn_even": lambda b: b.node("lrn", [b.input(1, 6, 2, 3)], (1, 6, 2, 3), size=4, alpha=0.3, beta=0.5, bias=1.0),
     "reshape_flatten": lambda b: b.node("reshape", [b.input(2, 5, 3, 2)], (2, 30), shape=(2, 30)),

@@ -13,7 +13,17 @@ from orchestrator.model.device import Api, Precision
 from orchestrator.model.errors import Unsupported
 from orchestrator.model.event import Line
 from orchestrator.model.experiment.engine_settings import Printed
-from workers.engines.folder import Asked, FolderEngine, Told, Unread, WrongDevice, agreed, number, one_match
+from workers.engines.folder import (
+    Asked,
+    FolderEngine,
+    Told,
+    Unread,
+    WrongDevice,
+    agreed,
+    delegates,
+    number,
+    one_match,
+)  # fmt: skip
 
 SAID = r"(?:INFO: )?"
 ROUNDS = SAID + r"count=(?P<count>\d+)(?: first=(?P<first>\d+))? curr=(?P<curr>\d+)(?:\(all same\)|(?P<rest> .*))?"
@@ -33,18 +43,20 @@ class BenchmarkModel(FolderEngine):
     programs = ("benchmark_model", "android_aarch64_benchmark_model", "android_arm_benchmark_model",
                 "linux_x86-64_benchmark_model", "benchmark_litert_model")  # fmt: skip
     formats = (".tflite",)
+    axes = (delegates("none", "xnnpack", "nnapi"),)
 
     def arguments(self, asked: Asked) -> list[str]:
         half = str(asked.precision is Precision.FP16).lower()
         delegate = asked.axes["delegate"]
-        if delegate == "qnn" or (half == "true" and asked.backend is Api.CPU and delegate in ("none", "nnapi")):
-            raise Unsupported(f"benchmark_model has no {asked.precision} with delegate {delegate}",
+        gpu = asked.backend is Api.OPENCL
+        if (gpu and delegate != "auto") or (half == "true" and delegate in ("none", "nnapi")):
+            raise Unsupported(f"benchmark_model has no {asked.precision} on {asked.backend} with delegate {delegate}",
                               remedy="leave the configuration out")  # fmt: skip
         by = {
             "auto": (), "none": ("--use_xnnpack=false",), "xnnpack": ("--use_xnnpack=true",),
             "nnapi": ("--use_nnapi=true", "--require_full_delegation=true"),
         }[delegate]  # fmt: skip
-        if asked.backend is Api.OPENCL:
+        if gpu:
             by = ("--use_gpu=true", "--gpu_backend=cl", "--require_full_delegation=true",
                   f"--gpu_precision_loss_allowed={half}")  # fmt: skip
         elif half == "true":

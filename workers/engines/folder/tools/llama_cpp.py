@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from orchestrator.model.device import Api
+from orchestrator.model.device import Api, EngineAxis
 from orchestrator.model.event import Line
 from orchestrator.model.experiment.engine_settings import Printed
-from workers.engines.folder import Asked, FolderEngine, Told, Unread, WrongDevice, agreed
+from workers.engines.folder import STAGE, TOKENS, Asked, FolderEngine, Told, Unread, WrongDevice, agreed
 
 SAMPLES = Printed(path="samples_ns.*", unit="ns", stream="stdout")
 GPU = {Api.VULKAN: "Vulkan", Api.OPENCL: "OpenCL"}
@@ -26,13 +26,31 @@ class LlamaCpp(FolderEngine):
     apis = tuple(Api)
     programs = ("llama-bench",)
     formats = (".gguf",)
+    axes = (
+        STAGE,
+        TOKENS,
+        EngineAxis(
+            name="context_tokens", help="tokens that the cache holds before a sample", default=0, bounds=(0, 1 << 24)
+        ),
+        EngineAxis(
+            name="kv_type",
+            help="the type of cached keys and values",
+            default="f16",
+            words=("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"),
+        ),
+        EngineAxis(
+            name="flash_attention",
+            help="whether attention is computed by blocks; `auto`: where the backend can",
+            default="auto",
+            words=("auto", "on", "off"),
+        ),
+    )
 
     def arguments(self, asked: Asked) -> list[str]:
-        prompt, generated = _tokens(asked)
         axes = asked.axes
         return [
             *("-m", asked.model, "-o", "jsonl", "-r", str(asked.samples)),
-            *("-p", str(prompt), "-n", str(generated), "-d", str(axes["context_tokens"])),
+            *("-p", str(asked.prompt), "-n", str(asked.generated), "-d", str(axes["context_tokens"])),
             *("-ctk", axes["kv_type"], "-ctv", axes["kv_type"]),
             *(("-ngl", "0", "-dev", "none") if asked.backend is Api.CPU else ("-ngl", str(ALL_LAYERS))),
             *(("-t", str(asked.threads)) if asked.threads else ()),
@@ -45,10 +63,9 @@ class LlamaCpp(FolderEngine):
         if len(rows) != 1:
             raise Unread(f"{len(rows)} tests are told in JSON, and one was asked for")
         samples, row = SAMPLES.samples(rows), _row(rows[0].text)
-        prompt, generated = _tokens(asked)
         axes = asked.axes
         wanted = {
-            "n_prompt": prompt, "n_gen": generated, "n_depth": axes["context_tokens"],
+            "n_prompt": asked.prompt, "n_gen": asked.generated, "n_depth": axes["context_tokens"],
             "type_k": axes["kv_type"], "type_v": axes["kv_type"],
             **({"n_threads": asked.threads} if asked.threads else {}),
         }  # fmt: skip
@@ -61,15 +78,11 @@ class LlamaCpp(FolderEngine):
         if not isinstance(rates, list) or len(rates) != len(samples):
             raise Unread("samples_ts: there is not one for each sample")
         for rate, each in zip(rates, samples, strict=True):
-            agreed("samples_ts", rate, asked.tokens * 1e9 / each.duration_ns, within=1e-4)
+            agreed("samples_ts", rate, axes["tokens"] * 1e9 / each.duration_ns, within=1e-4)
         return Told(
             samples, _device(row, asked), version=f"{row.get('build_number')} ({row.get('build_commit')})",
-            threads=int(row["n_threads"]), tokens=asked.tokens,
+            threads=int(row["n_threads"]),
         )  # fmt: skip
-
-
-def _tokens(asked: Asked) -> tuple[int, int]:
-    return (asked.tokens, 0) if asked.axes["stage"] == "prefill" else (0, asked.tokens)
 
 
 def _row(text: str) -> dict[str, Any]:

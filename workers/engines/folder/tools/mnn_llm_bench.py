@@ -13,7 +13,18 @@ from orchestrator.model.device import Api, Precision
 from orchestrator.model.errors import Unsupported
 from orchestrator.model.event import Line
 from orchestrator.model.experiment.engine_settings import PrintedSample
-from workers.engines.folder import Asked, FolderEngine, Told, Unread, WrongDevice, agreed, number, one_match
+from workers.engines.folder import (
+    STAGE,
+    TOKENS,
+    Asked,
+    FolderEngine,
+    Told,
+    Unread,
+    WrongDevice,
+    agreed,
+    number,
+    one_match,
+)  # fmt: skip
 
 BACKENDS = {Api.CPU: "cpu", Api.OPENCL: "opencl"}
 PRECISIONS = {Precision.FP32: 1, Precision.FP16: 2}
@@ -27,14 +38,15 @@ class MnnLlmBench(FolderEngine):
     precisions = tuple(PRECISIONS)
     programs = ("llm_bench",)
     formats = ("config.json",)
+    axes = (STAGE, TOKENS)
 
     def arguments(self, asked: Asked) -> list[str]:
         if not asked.threads:
             raise Unsupported("llm_bench wants a number of threads", remedy="give `matrix.threads`")
-        prompt, generated = (asked.tokens, 0) if asked.axes["stage"] == "prefill" else (0, asked.tokens)
         return [
             *("-m", asked.model, "-a", BACKENDS[asked.backend], "-c", str(PRECISIONS[asked.precision])),
-            *("-t", str(asked.threads), "-p", str(prompt), "-n", str(generated), "-rep", str(asked.samples)),
+            *("-t", str(asked.threads), "-rep", str(asked.samples)),
+            *("-p", str(asked.prompt), "-n", str(asked.generated)),
             *("-load", "false", "-j", "/dev/stdout"),
         ]
 
@@ -48,16 +60,16 @@ class MnnLlmBench(FolderEngine):
         results = row.get("results")
         if not isinstance(results, list) or len(results) != 1 or not isinstance(results[0], dict):
             raise Unread("one test was asked for, and its JSON has not one")
-        stage = asked.axes["stage"]
+        stage, tokens = asked.axes["stage"], asked.axes["tokens"]
         length = "prompt_len" if stage == "prefill" else "generate_len"
-        agreed("type, tokens", (results[0].get("type"), results[0].get(length)), (stage, asked.tokens))
+        agreed("type, tokens", (results[0].get("type"), results[0].get(length)), (stage, tokens))
         rate = number(str(results[0].get("tps")), "tps")
         table = one_match(ROW, lines, "the table's row")
-        agreed("test", table["test"], f"{'pp' if stage == 'prefill' else 'tg'}{asked.tokens}")
+        agreed("test", table["test"], f"{'pp' if stage == 'prefill' else 'tg'}{tokens}")
         if abs(number(table["rate"], "t/s") - rate) > 0.0051:
             raise Unread(f"the table says {table['rate']} tokens per second, and the JSON {rate:g}")
-        sample = PrintedSample(round(asked.tokens * 1e9 / rate), line.t_ns)
-        return Told([sample], str(row["backend"]), threads=asked.threads, mean_of=asked.samples, tokens=asked.tokens)
+        sample = PrintedSample(round(tokens * 1e9 / rate), line.t_ns)
+        return Told([sample], str(row["backend"]), threads=asked.threads, mean_of=asked.samples)
 
 
 def _json(lines: Sequence[Line]) -> tuple[Line, dict[str, Any]]:

@@ -13,7 +13,7 @@ from orchestrator.model.errors import Unsupported
 from orchestrator.model.event import Line
 from orchestrator.model.experiment import Workload
 from orchestrator.model.experiment.engine_settings import Printed
-from workers.engines.folder import Asked, FolderEngine, Told, Unread, agreed, number, one_match
+from workers.engines.folder import Asked, FolderEngine, Told, Unread, agreed, delegates, number, one_match
 
 SAMPLES = Printed(regex=r"^[^,]*,(?P<sample>[0-9.e+-]+),\d+,-?\d+,\d+$", unit="s", stream="stdout")
 SEED = 1
@@ -26,10 +26,10 @@ class OnnxRuntimePerfTest(FolderEngine):
     apis = (Api.CPU,)
     programs = ("onnxruntime_perf_test",)
     formats = (".onnx", ".ort")
+    axes = (delegates("xnnpack", "nnapi", "qnn"),)
 
     def arguments(self, asked: Asked) -> list[str]:
-        if (delegate := asked.axes["delegate"]) == "none":
-            raise Unsupported("onnxruntime_perf_test has no `delegate: none`", remedy="take `auto`: its CPU provider")
+        delegate = asked.axes["delegate"]
         alone = () if delegate == "auto" else ("-C", "session.disable_cpu_ep_fallback|1")
         return [
             *("-m", "times", "-r", str(asked.samples), "-I", "-S", str(SEED)),

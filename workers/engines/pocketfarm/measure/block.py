@@ -40,6 +40,10 @@ class Block:
     discharging_sign: int = 0
     """The sign of the gauge, as it was calibrated; 0: not known."""
     setup: Setup = "any"
+    context: int = 0
+    """Tokens of a text that are taken before the clock starts."""
+    generate: int = 0
+    """Tokens behind the text; 0: the plan does not generate."""
     checkpoint_every: int = 0
     """Epochs; 0: the plan does not train."""
 

@@ -23,6 +23,8 @@ from workers.engines.pocketfarm.plans.plan_store import StoredPlan
 
 from .run_request import RunRequest
 
+TOKENS = "tokens"
+"""A text's tokens, where a plan generates."""
 CACHE, FILE = "inputs", "data.bin"
 FEW, SMALL_BYTES = 8, 65536
 """Outputs that are read in the trip that starts the agent: no more of them, of no more bytes for a frame."""
@@ -39,6 +41,8 @@ class Inputs:
 
     @classmethod
     def of(cls, connection: DeviceConnection, stored: StoredPlan, inputs: Arrays) -> Inputs:
+        if stored.plan.generation:
+            return cls.of_contents(connection, {TOKENS: np.asarray(inputs[TOKENS], "<i8").tobytes()})
         contents = {port.name: as_port(port, inputs[port.name]).tobytes() for port in stored.plan.inputs}
         return cls.of_contents(connection, contents)
 

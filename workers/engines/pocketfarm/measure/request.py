@@ -10,6 +10,7 @@ from workers.devices.fleet import Member
 from workers.engines.pocketfarm.plans.plan_store import StoredPlan
 
 from .block import Block
+from .ports import TOKENS
 from .run_request import RunRequest
 
 CHECKPOINTS = "checkpoints"
@@ -28,7 +29,10 @@ def make_request(
     """`folder`, `plan` and `inputs` are paths on the device."""
     return RunRequest(
         plan=plan,
-        inputs=inputs,
+        inputs={} if stored.plan.generation else inputs,
+        tokens=inputs[TOKENS] if stored.plan.generation else "",
+        context=block.context,
+        generate=block.generate,
         folder=folder,
         marker=member.marker + block.name,
         warmup=block.warmup,

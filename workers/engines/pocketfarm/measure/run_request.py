@@ -48,6 +48,10 @@ class RunRequest(BlockRequest):
     cpu_use: CpuUse = CpuUse()
     create_per_frame: bool = False
     """Context, programs and memory are made anew for each inference."""
+    tokens: str = ""
+    """The file of a text's tokens; empty: the plan does not generate."""
+    context: int = 0
+    generate: int = 0
     checkpoint: str = ""
     """The file that keeps a training's variables; empty: the plan does not train."""
     checkpoint_every: int = 0
@@ -73,6 +77,9 @@ class RunRequest(BlockRequest):
             "--memory-total": self.memory_total,
             "--largest-object": self.largest_object,
             "--inferences": self.inferences if self.inferences > 1 else 0,
+            "--tokens": self.tokens,
+            "--context": self.context,
+            "--generate": self.generate,
             "--checkpoint": self.checkpoint,
             "--checkpoint-every": self.checkpoint_every,
             "--resume": self.checkpoint if self.resume else "",

@@ -74,7 +74,6 @@ def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits
         unified_memory=api.unified_memory,
         int64=api.int64,
         compute_units=api.compute_units,
-        image_size=(api.max_image_width, api.max_image_height),
         subgroup_size=api.subgroup_size,
         matrix_units=matrix_units(api.matrix_units),
         dot_product=api.dot_product if api.dot_product in ("khr", "ptx") else "",

@@ -5,10 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -30,6 +27,7 @@ from orchestrator.model.job import Cell
 from orchestrator.model.record import LayerMemory
 from workers.engines.models import Models, SingleFlightCache
 from workers.files.host_files import HostFiles
+from workers.files.kept_folders import note_use, prune, write_whole
 
 from .compiler_options import limits_of, options_of, threads_a_layer, training_options
 from .kernel_limits import KernelLimits
@@ -104,7 +102,7 @@ class Plans:
         )
         make = partial(self._stored, key, cell, options, limits)
         stored = self._plans.get(key, make)
-        if not _used(stored.folder):  # another process has removed it, to make room for its own
+        if not note_use(stored.folder):  # another process has removed it, to make room for its own
             self._plans.drop(key, stored)
             stored = self._plans.get(key, make)
         return stored
@@ -141,23 +139,14 @@ class Plans:
                 asked = replace(asked, updates="host" if updates == "host" else "device")
                 bundle = compile_training(graph, asked, options, limits, spirv_cache=self._shaders)
             store(bundle, folder)
-            _prune(self._folder)
+            prune(self._folder, MAX_PLANS)
         return StoredPlan(bundle.plan, folder, bundle.plan.plan_hash)
 
 
 def store(bundle: Bundle, folder: Path) -> None:
-    """Write a bundle as a whole: a reader sees all of it or nothing."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder.parent))
-    try:
-        bundle.write(partial)
-        shutil.rmtree(folder, ignore_errors=True)
-        partial.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # another process may have been quicker
-            raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    """Write a bundle as a whole, in the place of a damaged one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    write_whole(folder, bundle.write)
 
 
 @cache
@@ -168,30 +157,3 @@ def compiler_sha256() -> str:
     for path in sorted(p for p in root.rglob("*") if p.is_file() and p.suffix != ".pyc"):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
-
-
-def _prune(folder: Path) -> None:
-    """Remove the plans beyond the bound that were not used for longest, each at once as a whole."""
-    plans = sorted((p for p in folder.iterdir() if not p.name.startswith(".")), key=_used_at)
-    for path in plans[:-MAX_PLANS]:
-        gone = path.with_name(f".gone-{path.name}-{os.getpid()}")
-        with suppress(OSError):  # another process was quicker
-            path.rename(gone)
-            shutil.rmtree(gone, ignore_errors=True)
-
-
-def _used(folder: Path) -> bool:
-    """Note that a stored plan is used now; False where it is gone."""
-    now = time.time_ns()  # the file system's own clock has ticks of some ms
-    try:
-        os.utime(folder, ns=(now, now))
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _used_at(folder: Path) -> float:
-    try:
-        return folder.stat().st_mtime
-    except FileNotFoundError:  # another process has removed it
-        return 0.0

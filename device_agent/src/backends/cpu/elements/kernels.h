@@ -6,7 +6,8 @@
 namespace pocketfarm::cpu {
 
 // The functions of a `map`, by the codes of kernels/ir/expressions.py and kernels/lower/cpu/functions.py.
-constexpr int kArities[] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+constexpr int kArities[] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                           1, 3, 2, 3, 1};
 constexpr int kFunctions = sizeof(kArities) / sizeof(kArities[0]);
 // Those of whole numbers; 0: there is none.
 constexpr int kWholeArities[] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1};

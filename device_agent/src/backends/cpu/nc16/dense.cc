@@ -27,8 +27,10 @@ Status check(const Call& call) {
       .range("activation", v.activation, 0, kLastActivation)
       .holds("src", 0, {v.n, v.c})
       .holds("weight", 1, {blocks_of(v.m), v.c, kBlock})
+      .range("joins", v.joins, 0, 2)
       .holds("bias", 2, {v.has_bias ? blocks_of(v.m) * kBlock : 1})
-      .holds("dst", 3, {v.n, v.m})
+      .holds("beside", 3, {v.joins ? v.n : 1, v.joins ? v.m : 1})
+      .holds("dst", 4, {v.n, v.m})
       .status();
 }
 
@@ -77,9 +79,13 @@ void finish(const DenseCall& v, const Step& step, float* tile) {
   activate(tile, step.blocks * step.rows * kBlock, v.activation, v.lo, v.hi);
   for (int64_t b = 0; b < step.blocks; ++b) {
     const int64_t column = (step.block + b) * kBlock, columns = std::min(kBlock, v.m - column);
-    for (int64_t r = 0; r < step.rows; ++r)
-      std::memcpy(v.dst + (step.row + r) * v.m + column, tile + (b * step.rows + r) * kBlock,
-                  static_cast<size_t>(columns) * sizeof(float));
+    for (int64_t r = 0; r < step.rows; ++r) {
+      const int64_t at = (step.row + r) * v.m + column;
+      float* found = tile + (b * step.rows + r) * kBlock;
+      if (v.joins == 1) for (int64_t i = 0; i < columns; ++i) found[i] += v.beside[at + i];
+      if (v.joins == 2) for (int64_t i = 0; i < columns; ++i) found[i] *= v.beside[at + i];
+      std::memcpy(v.dst + at, found, static_cast<size_t>(columns) * sizeof(float));
+    }
   }
 }
 
@@ -167,6 +173,6 @@ void run(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kDenseNc16{"dense_nc16", 4, 5, 2, check, run};
+const Operation kDenseNc16{"dense_nc16", 5, 6, 2, check, run};
 
 }  // namespace pocketfarm::cpu

@@ -37,10 +37,12 @@ Status check_row_norm(const Call& call) {
   const int64_t rows = call.ints[0], columns = call.ints[1];
   return Check(call)
       .sizes({rows, columns})
+      .range("added", call.ints[3], 0, 1)
       .holds("src", 0, {rows, columns})
       .holds("scale", 1, {columns})
       .holds("shift", 2, {columns})
-      .holds("dst", 3, {rows, columns})
+      .holds("beside", 3, {rows, columns})
+      .holds("dst", 4, {rows, columns})
       .status();
 }
 
@@ -49,14 +51,18 @@ void run_row_norm(const Call& call, ThreadPool& pool) {
   const ElementKernels& kernels = element_kernels();
   const RowNorm norm{call.ints[2] != 0, call.floats[0], call.floats[1], call.buffers[1].as<float>(), call.buffers[2].as<float>()};
   pool.shared(call.ints[0], kElementWork * columns, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin * columns; at < end * columns; at += columns)
-      kernels.normalise_row(call.buffers[0].as<float>() + at, call.buffers[3].as<float>() + at, columns, norm);
+    for (int64_t at = begin * columns; at < end * columns; at += columns) {
+      float* dst = call.buffers[4].as<float>() + at;
+      kernels.normalise_row(call.buffers[0].as<float>() + at, dst, columns, norm);
+      const float* beside = call.buffers[3].as<float>() + at;
+      if (call.ints[3]) for (int64_t i = 0; i < columns; ++i) dst[i] += beside[i];
+    }
   });
 }
 
 }  // namespace
 
 const Operation kSoftmax{"softmax", 2, 3, 0, check_softmax, run_softmax};
-const Operation kRowNorm{"row_norm", 4, 3, 2, check_row_norm, run_row_norm};
+const Operation kRowNorm{"row_norm", 5, 4, 2, check_row_norm, run_row_norm};
 
 }  // namespace pocketfarm::cpu

@@ -1,4 +1,4 @@
-// take and gather_values: copies of elements from wherever they lie.
+// take, gather_values and put_rows: copies of elements from wherever they lie.
 #include <algorithm>
 #include <cstring>
 
@@ -199,9 +199,36 @@ void run_gather(const Call& call, ThreadPool& pool) {
   });
 }
 
+Status check_put_rows(const Call& call) {
+  const int64_t outer = call.ints[0], axis = call.ints[1], inner = call.ints[2], rows = call.ints[3];
+  Check check(call);
+  check.sizes({outer, axis, inner, rows});
+  if (check.status()) return check.status();
+  return check.range("rows", rows, 1, axis)
+      .holds("src", 0, {outer, rows, inner})
+      .holds("position", 1, {1})
+      .holds("dst", 2, {outer, axis, inner})
+      .status();
+}
+
+void run_put_rows(const Call& call, ThreadPool& pool) {
+  const int64_t outer = call.ints[0], axis = call.ints[1], inner = call.ints[2], rows = call.ints[3];
+  const View& place = call.buffers[1];
+  const int64_t position = place.type == Type::i32 ? *place.as<int32_t>() : *place.as<int64_t>();
+  const int64_t first = std::clamp<int64_t>(position, 0, axis - rows);
+  with_size(call.buffers[0].type, [&](auto like) {
+    using T = decltype(like);
+    pool.shared(outer, kElementWork * rows * inner, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        std::copy_n(call.buffers[0].as<T>() + i * rows * inner, rows * inner, call.buffers[2].as<T>() + (i * axis + first) * inner);
+    });
+  });
+}
+
 }  // namespace
 
 const Operation kTake{"take", 3, 5 + 3 * kAxes, 1, check_take, run_take, "e.e"};
 const Operation kGatherValues{"gather_values", 3, 4, 0, check_gather, run_gather, "epe"};
+const Operation kPutRows{"put_rows", 3, 4, 0, check_put_rows, run_put_rows, "epe"};
 
 }  // namespace pocketfarm::cpu

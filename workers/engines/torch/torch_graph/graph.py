@@ -1,4 +1,4 @@
-"""A graph executed by PyTorch: the reference in double precision, and a peer on CPU and CUDA."""
+"""A graph executed by PyTorch: as the engine's program, in double precision as a reference, as a peer on CUDA."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.graph import Graph, Node
 
-
-class Unsupported(Exception):
-    """PyTorch, or this interpreter, has no counterpart."""
+from .elements import Unsupported, computed, places_of, reduced, taken
 
 
 class TorchGraph:
@@ -42,17 +41,24 @@ class TorchGraph:
             )
             for name, array in graph.constants.items()
         }
+        self._places = {
+            node.output: places_of(node, graph.constants[node.inputs[1]], device)
+            for node in graph.nodes
+            if node.op == "take"
+        }
         self._last_use = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
 
     def __call__(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The graph's outputs by name."""
         with torch.inference_mode():
-            return self._run(inputs)
+            return self.run(inputs)
 
-    def _run(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def run(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         graph, values = self._graph, {name: self._rounded(value) for name, value in inputs.items()}
         for index, node in enumerate(graph.nodes):
             given = [values.get(name, self._constants.get(name)) if name else None for name in node.inputs]
+            if node.op == "take":
+                given[1] = self._places[node.output]
             value = _OPERATIONS[node.op](node, given, graph.shapes[node.output])
             values[node.output] = value if node.output in graph.outputs else self._rounded(value)
             for name in node.inputs:
@@ -62,6 +68,21 @@ class TorchGraph:
 
     def _rounded(self, value: Tensor) -> Tensor:
         return value if self._stored is None else value.to(self._stored).to(self._dtype)
+
+
+class _Module(torch.nn.Module):  # type: ignore[misc]
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self._graph, self._inputs = TorchGraph(graph, "cpu", torch.float32), graph.inputs
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        return tuple(self._graph.run(dict(zip(self._inputs, inputs, strict=True))).values())
+
+
+def exported(graph: Graph) -> torch.export.ExportedProgram:
+    """Return the graph as PyTorch exports a module: its outputs in their order. Raises Unsupported."""
+    examples = tuple(torch.zeros(graph.shapes[name], dtype=torch.float32) for name in graph.inputs)
+    return torch.export.export(_Module(graph).eval(), examples)
 
 
 def in_layout(value: Tensor, layout: torch.memory_format) -> Tensor:
@@ -105,7 +126,15 @@ def _activated(x: Tensor, activation: tuple[Any, ...] | None) -> Tensor:
         return x.clamp_(*bounds)
     if kind == "leaky_relu":
         return functional.leaky_relu_(x, bounds[0])
-    return x.relu_() if kind == "relu" else x.sigmoid_()
+    if kind == "hard_sigmoid":
+        return x.mul_(bounds[0]).add_(bounds[1]).clamp_(0, 1)
+    if kind not in _IN_PLACE:
+        raise Unsupported(f"no counterpart in PyTorch for the activation {kind}")
+    found: Tensor = _IN_PLACE[kind](x)
+    return found
+
+
+_IN_PLACE = {"relu": torch.relu_, "sigmoid": torch.sigmoid_, "hard_swish": functional.hardswish}
 
 
 def _padded(x: Tensor, pads: tuple[int, ...], value: float = 0.0) -> tuple[Tensor, tuple[int, int]]:
@@ -119,7 +148,11 @@ def _padded(x: Tensor, pads: tuple[int, ...], value: float = 0.0) -> tuple[Tenso
 def _conv(node: Node, inputs: list[Any], _: Any) -> Tensor:
     x, weight, bias, residual = (*inputs, None, None)[:4]
     a = node.attributes
-    x, padding = _padded(x, a["pads"])
+    if a.get("pad_mode") == "reflect":
+        top, left, bottom, right = a["pads"]
+        x, padding = functional.pad(x, (left, right, top, bottom), "reflect"), (0, 0)
+    else:
+        x, padding = _padded(x, a["pads"])
     out = functional.conv2d(x, weight, bias, a["strides"], padding, a["dilations"], a["groups"])
     if residual is not None:
         out += residual
@@ -192,14 +225,15 @@ def _slice(node: Node, inputs: list[Any], _: Any) -> Tensor:
     return out
 
 
+def _activation(node: Node, inputs: list[Any], _: Any) -> Tensor:
+    return _activated(inputs[0].clone(), activation_of(node))
+
+
 _OPERATIONS: dict[str, Callable[[Node, list[Any], Any], Tensor]] = {
+    **dict.fromkeys(ACTIVATIONS, _activation),
     "conv": _conv,
     "dense": _dense,
     "matmul": lambda _, inputs, __: torch.matmul(*inputs),
-    "relu": lambda _, inputs, __: torch.relu(inputs[0]),
-    "sigmoid": lambda _, inputs, __: torch.sigmoid(inputs[0]),
-    "clip": lambda node, inputs, _: inputs[0].clamp(node.attributes["min"], node.attributes["max"]),
-    "leaky_relu": lambda node, inputs, _: functional.leaky_relu(inputs[0], node.attributes["slope"]),
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": lambda _, inputs, __: functional.adaptive_avg_pool2d(inputs[0], 1),
@@ -214,5 +248,8 @@ _OPERATIONS: dict[str, Callable[[Node, list[Any], Any], Tensor]] = {
     "transpose": lambda node, inputs, _: inputs[0].permute(node.attributes["perm"]),
     "slice": _slice,
     "pad": _pad,
+    "map": computed,
+    "reduce": reduced,
+    "take": taken,
     "resize": _resize,
 }

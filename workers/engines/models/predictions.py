@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from orchestrator.model.errors import SpecError
 from orchestrator.model.record import Predictions
-from workers.engines.models import Arrays
+
+from .models import Arrays
 
 MOST = 5
 """Classes that are kept of each example."""

@@ -1,0 +1,98 @@
+"""`farm infer --language-model`: the tokens that follow a text, and when each of them came."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.markup import escape
+
+from kernels.errors import InputError
+from orchestrator.figures import NS_PER_MS
+from orchestrator.report import wording
+
+from . import inference
+
+if TYPE_CHECKING:
+    from kernels.ir.graph import Array
+    from workers.infer import InferResult
+
+PIECE = 64
+"""Tokens of a prompt that are taken together."""
+MOST_TOKENS = 1 << 20
+_NS_PER_S = 1e9
+
+
+def read_tokens(path: Path) -> Array:
+    """The tokens of a text: an `.npy` of whole numbers, or their numbers in a text file, between blanks or commas, in
+    brackets or not. Raises InputError."""
+    from kernels.frontend.input_file import ONLY, read_arrays
+
+    if path.suffix == ".npy":
+        found = read_arrays(path)[ONLY].reshape(-1)
+    else:
+        try:
+            words = path.read_text("utf-8")[: 24 * MOST_TOKENS].translate(str.maketrans("[],", "   ")).split()
+            found = np.array([int(word) for word in words], np.int64)
+        except OSError as e:
+            raise InputError(f"{path}: cannot be read: {e.strerror or e}; give the path of a file of tokens") from e
+        except (ValueError, OverflowError) as e:
+            raise InputError(f"{path}: no numbers of tokens: {e}; give whole numbers between blanks") from e
+    if found.dtype.kind not in "iu" or not 0 < len(found) <= MOST_TOKENS:
+        raise InputError(f"{path}: {len(found)} numbers of type {found.dtype}; give 1 to {MOST_TOKENS} whole numbers")
+    return found.astype(np.int64)
+
+
+def generate(model: Path, tokens: Path, count: int, **how: Any) -> dict[str, Any]:
+    """Generate `count` tokens behind those of a file, and return everything that `--json` prints. `how`: see
+    `workers.infer.infer`. Raises as that does, and ModelError and InputError."""
+    from kernels.compile import compile_generation
+    from kernels.frontend.load import load_decoder
+    from workers.infer import infer
+
+    text = read_tokens(tokens)
+    pieces = (*([min(PIECE, len(text))] if len(text) > 1 else []), 1)
+    steps = load_decoder(model, len(text) + count, pieces)
+    words = steps[-1].graph.shapes[steps[-1].logits][-1]
+    if (odd := text[(text < 0) | (text >= words)]).size:
+        raise InputError(f"{tokens}: token {odd[0]}; the model's vocabulary has {words}")
+    compiler = partial(_compiled, compile_generation, steps)
+    work = [(steps[-1].graph, {"tokens": text})]
+    return _as_data(infer(work=work, compiler=compiler, generate=count, **how)[0])
+
+
+def _compiled(compile_generation: Any, steps: Any, _: object, *options: Any, **how: Any) -> Any:
+    return compile_generation(steps, *options, **how)
+
+
+def _as_data(result: InferResult) -> dict[str, Any]:
+    """The tokens and their times. Speeds of the prompt and of the generation are two figures."""
+    sample = result.sample
+    first = sample.token_ns[0]
+    behind, later = len(sample.tokens) - 1, sample.token_ns[-1] - first
+    facts = inference.as_data(result, (), {})
+    del facts["outputs"], facts["inference_ms"], facts["files"]
+    return {
+        "tokens": list(sample.tokens),
+        "token_ms": [(at - sample.start_ns) / NS_PER_MS for at in sample.token_ns],
+        "prompt_tokens": sample.prompt,
+        "first_token_ms": (first - sample.start_ns) / NS_PER_MS,
+        "prompt_tokens_per_s": sample.prompt * _NS_PER_S / max(1, first - sample.start_ns),
+        "generated_tokens_per_s": behind * _NS_PER_S / max(1, later) if behind else None,
+        **facts,
+    }
+
+
+def render(facts: dict[str, Any]) -> RenderableType:
+    """The same for people."""
+    where, speed = facts["runs_on"], facts["generated_tokens_per_s"]
+    generated = "" if speed is None else f" · {speed:.4g} tokens a second behind it"
+    return Group(
+        f"[bold]ran on[/] {escape(where['device'])} ({where['source']}): {escape(where['device_name'])}",
+        f"[bold]first token[/] after {wording.ms(facts['first_token_ms'])} ms, prompt of {facts['prompt_tokens']}"
+        f"{generated}: the first run, not warmed up",
+        f"[bold]tokens[/] {' '.join(map(str, facts['tokens']))}",
+    )

@@ -1,0 +1,105 @@
+"""`append` and `attend` (`kernels/ir/cache.py`): a vector of the cache a work-item, a row of a head a work-group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kernels.ir.graph import Node
+from kernels.lower.gpu.bodies import body
+from kernels.lower.gpu.context import GpuContext
+from kernels.lower.gpu.layout import plain, single
+from kernels.source.kernel import Buffer, Kernel, LocalArray, result
+from kernels.source.tile import Tile, derived
+
+_GROUP = 64
+
+
+@dataclass(frozen=True)
+class RowTile(Tile):
+    """Vectors of a row, and of half of what is turned."""
+
+    depth4: int
+    half4: int
+
+
+@dataclass(frozen=True)
+class AttendTile(RowTile):
+    """`group` work-items; vectors of a row of the result."""
+
+    columns4: int
+    group: int
+
+    @derived
+    def parts(self) -> int:
+        return self.group // self.columns4
+
+
+_PLACE = ("src_start", "src_batch", "src_head", "src_row")
+_ENDS = Buffer("ends", 1, "f32")
+_APPEND = Kernel(
+    "append",
+    body("append"),
+    (Buffer("past"), Buffer("src"), _ENDS, result("dst")),
+    ("heads", "rows", "capacity", *_PLACE),
+    tile=RowTile,
+)
+_ATTEND = Kernel(
+    "attend",
+    body("attend"),
+    (Buffer("src"), Buffer("k"), Buffer("v"), _ENDS, result("dst")),
+    (*_APPEND.ints, "kept", "window"),
+    ("scale", "softcap"),
+    tile=AttendTile,
+    locals=(
+        LocalArray("tile_q", "DEPTH4"),
+        LocalArray("sums", "GROUP"),
+        LocalArray("meeting", "GROUP", 1),
+        LocalArray("weight", "GROUP", 1),
+    ),
+)
+
+
+def lower_cached(context: GpuContext, node: Node) -> None:
+    """Lower either; depths, columns and halves of what is turned are whole vectors (`cached.py` of the frontend)."""
+    a, shapes, attends = node.attributes, context.graph.shapes, node.op == "attend"
+    names = ("src", "k", "v") if attends else ("past", "src")
+    given = dict(zip((*names, "ends", "cosines", "sines", "norm"), node.inputs, strict=False))
+    batch, shared, capacity, depth = shapes[node.inputs[1 if attends else 0]]
+    heads, rows = a.get("heads", shared), a["rows"]
+    first, *steps = a["place"]
+    ints = {"heads": heads, "rows": rows, "capacity": capacity, "src_start": first // 4}
+    ints |= {name: step // 4 for name, step in zip(_PLACE[1:], steps, strict=True)}
+    buffers = {name: plain(context, tensor) for name, tensor in given.items() if tensor and name != "ends"}
+    buffers |= {"ends": single(context, given["ends"])}
+    floats = {"epsilon": float(a["epsilon"])} if a["normed"] else {}
+    ints |= {"places": shapes[given["cosines"]][0]} if a["turned"] else {}
+    switches = {"NORMED": int(a["normed"]), "BY_PLACE": int(a["by_place"])}
+    half4 = a["turned"] // 8
+    tile: Tile = RowTile(depth // 4, half4)
+    items, group = (depth // 4, capacity, batch * shared), 0
+    if attends:
+        columns4 = shapes[given["v"]][3] // 4
+        group = _GROUP * -(-columns4 // _GROUP)
+        tile, items = AttendTile(depth // 4, half4, columns4, group), (rows * group, heads, batch)
+        ints |= {"kept": shared, "window": a["window"]}
+        floats |= {"scale": float(a["scale"]), "softcap": float(a["softcap"])}
+        switches |= {"CAPPED": int(a["softcap"] > 0)}
+    dispatched = {**buffers, "dst": context.new_plain(node.output)}
+    context.dispatch(
+        _with(_ATTEND if attends else _APPEND, turned=half4 > 0, normed=a["normed"]), node.name, dispatched, ints,
+        items, floats=floats, tile=tile, switches=switches, group=group, traffic=context.traffic(node),
+        flops=4 * batch * heads * rows * capacity * depth if attends else 0,
+    )  # fmt: skip
+
+
+def _with(kernel: Kernel, *, turned: bool, normed: bool) -> Kernel:
+    """The kernel with what it reads of angles and of a scale."""
+    *read, written = kernel.buffers
+    beside = (*(Buffer("cosines"), Buffer("sines")) * turned, *(Buffer("norm"),) * normed)
+    return replace(
+        kernel,
+        name=f"{kernel.name}{'_turned' * turned}{'_normed' * normed}",
+        buffers=(*read, *beside, written),
+        ints=(*kernel.ints, *("places",) * turned),
+        floats=(*("epsilon",) * normed, *kernel.floats),
+    )

@@ -1,0 +1,31 @@
+"""Figures of a block whose samples are answers of a language model: prompt and generation apart, each a ratio of sums
+over the block's timed samples. Two tokens of one answer are no independent measurements: the block is."""
+
+from __future__ import annotations
+
+from orchestrator.model.event import Sample
+from orchestrator.model.record import Record
+
+
+def prompt_per_s(record: Record) -> float | None:
+    """Return tokens of the prompts over the time to the first token; None where no prompt is told."""
+    found = [each for each in _timed(record) if each.prompt]
+    spent_ns = sum(each.token_ns[0] - each.start_ns if each.token_ns else each.duration_ns for each in found)
+    return _per_s(sum(each.prompt for each in found), spent_ns)
+
+
+def generated_per_s(record: Record) -> float | None:
+    """Return the tokens behind the first over the time from it to the last; of a program that tells only their number,
+    all of them over the whole time. None where there are none."""
+    found = _timed(record)
+    tokens = sum(len(each.tokens) - 1 if each.token_ns else each.token_count for each in found)
+    told = [each for each in found if each.token_ns or each.token_count]
+    return _per_s(tokens, sum(e.token_ns[-1] - e.token_ns[0] if e.token_ns else e.duration_ns for e in told))
+
+
+def _timed(record: Record) -> list[Sample]:
+    return [each for each in record.samples if each.phase == "timed"]
+
+
+def _per_s(tokens: int, spent_ns: int) -> float | None:
+    return 1e9 * tokens / spent_ns if tokens > 0 and spent_ns > 0 else None

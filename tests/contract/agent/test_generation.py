@@ -1,0 +1,76 @@
+"""Text that the agent generates: the tokens are those of onnxruntime on each backend, from a state that is cleared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels.compile import compile_generation
+from kernels.frontend.load import load_decoder
+from kernels.options import Backend, Limits, Options
+from kernels.plan.model import Bundle
+from orchestrator.model.event import Error, Sample
+from tests.unit.kernels.front.decoders import SPELLINGS, Drawn, drawn
+
+from .driver import Agent, Ended
+
+CAPACITY, COUNT, PIECE = 32, 12, 4
+
+
+def compiled(tmp_path: Path, rng: np.random.Generator, backend: Backend) -> tuple[Drawn, Bundle]:
+    """A drawn decoder with a prompt of several pieces, of which the last is not full."""
+    model = drawn(tmp_path, rng, str(rng.choice(SPELLINGS)), prompt=int(rng.integers(5, 12)))
+    steps = load_decoder(model.path, CAPACITY, (PIECE, 1))
+    return model, compile_generation(steps, Options(backend), Limits(), spirv_cache=tmp_path)
+
+
+def generate(agent: Agent, bundle: Bundle, tokens: tuple[int, ...], count: int, *options: object) -> Ended:
+    file = agent.folder / "tokens.bin"
+    np.array(tokens, "<i8").tofile(file)
+    return agent.run(bundle, {}, "--tokens", file, "--generate", count, *options)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "opencl", "vulkan"])
+def test_tokens_are_those_of_onnxruntime(tmp_path: Path, agent: Agent, seed: int, backend: Backend) -> None:
+    rng = np.random.default_rng([seed, len(backend)])
+    model, bundle = compiled(tmp_path, rng, backend)
+    context = int(rng.integers(0, len(model.prompt)))
+    ended = generate(agent, bundle, model.prompt, COUNT, "--warmup", 1, "--samples", 2, "--context", context)
+    samples = [event for event in ended.events if isinstance(event, Sample)]
+    assert [sample.phase for sample in samples] == ["warmup", "timed", "timed"]
+    assert {sample.tokens for sample in samples} == {tuple(model.greedy(COUNT))}
+    for sample in samples:
+        assert (sample.context, sample.prompt) == (context, len(model.prompt) - context)
+        assert len(sample.token_ns) == COUNT
+        assert (sample.start_ns, *sample.token_ns) == tuple(sorted((sample.start_ns, *sample.token_ns)))
+        assert sample.duration_ns == sample.token_ns[-1] - sample.start_ns
+
+
+def test_a_full_state_is_filled_to_its_last_row(tmp_path: Path, agent: Agent, seed: int) -> None:
+    model, bundle = compiled(tmp_path, np.random.default_rng(seed), "cpu")
+    count = CAPACITY + 1 - len(model.prompt)
+    ended = generate(agent, bundle, model.prompt, count)
+    assert [e.tokens for e in ended.events if isinstance(e, Sample)] == [tuple(model.greedy(count))]
+    prompt = tuple(map(int, np.resize(model.prompt, CAPACITY - 1)))  # its last piece has no room to be filled up
+    ended = generate(agent, bundle, prompt, 2)
+    longer = Drawn(model.path, model.spelling, model.layers, model.shared, model.size, model.words, prompt)
+    assert [e.tokens for e in ended.events if isinstance(e, Sample)] == [tuple(longer.greedy(2))]
+
+
+def test_what_does_not_fit_is_refused_with_words(tmp_path: Path, agent: Agent, seed: int) -> None:
+    model, bundle = compiled(tmp_path, np.random.default_rng(seed), "cpu")
+    cases = {
+        f"the plan holds {CAPACITY}": (model.prompt, CAPACITY, ()),
+        f"token {model.words}; the vocabulary has {model.words}": ((*model.prompt, model.words), 2, ()),
+        f"more than the --context of {len(model.prompt)}": (model.prompt, 2, ("--context", len(model.prompt))),
+        "leave out --inferences": (model.prompt, 2, ("--inferences", 2)),
+    }
+    for words, (tokens, count, options) in cases.items():
+        ended = generate(agent, bundle, tokens, count, *options)
+        assert any(isinstance(event, Error) and words in event.message for event in ended.events), words
+    ended = agent.run(bundle, {})
+    assert any(
+        isinstance(event, Error) and "give --tokens FILE and --generate N" in event.message for event in ended.events
+    )
