@@ -56,7 +56,7 @@ size_t holder(const Reader& json, const Names& buffers, const Plan& plan, int64_
   const size_t found = buffers.find(json);
   const Buffer& buffer = plan.buffers[found];
   const bool fits = whole ? buffer.type == Type::i32 || buffer.type == Type::i64 : buffer.type == Type::f32;
-  if (!fits || buffer.image || plan.beside(found) || buffer.bytes / size_of(buffer.type) < static_cast<uint64_t>(count))
+  if (!fits || plan.beside(found) || buffer.bytes / size_of(buffer.type) < static_cast<uint64_t>(count))
     json.fail("buffer `" + buffer.id + "` does not hold " + std::to_string(count) + (whole ? " whole numbers" : " numbers of type f32"));
   return found;
 }
