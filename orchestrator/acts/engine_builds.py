@@ -18,9 +18,13 @@ class EngineBuilds:
         self._artifacts = artifacts
         self._folder = artifacts.folder / "engines"
 
+    def put(self, build: EngineBuild) -> str:
+        """Keep it for who names it by its SHA-256, which is returned."""
+        return self._artifacts.put_bytes(_text(build))
+
     def keep(self, build: EngineBuild) -> None:
         """Let experiments have it from now on, in the place of the engine's other one for its ABI."""
-        write_durably(self._place(build), self._artifacts.put_bytes(_text(build)))
+        write_durably(self._place(build), self.put(build))
 
     def has(self, build: EngineBuild) -> bool:
         """Return whether experiments get this very one."""

@@ -70,7 +70,7 @@ class _Point:
             side.agent_sha256,
             side.driver or "",
             side.driver_sha256 or "",
-            self.engines,
+            self.engines.model_copy(update={"builds": {**self.engines.builds, **side.engine_sha256}}),
         )
 
     @property

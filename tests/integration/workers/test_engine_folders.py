@@ -10,7 +10,8 @@ import random
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from orchestrator.acts.submission.prepare import prepare
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.energy.windows import inferences_in, phase_window
 from orchestrator.model.device import Device
-from orchestrator.model.errors import ModelFileError
+from orchestrator.model.engine_build import EngineBuild
+from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.live.lease import Assignment
@@ -34,6 +36,7 @@ from workers.claim import JobCancelled
 from workers.devices.admit import host_abi
 from workers.devices.workstation import CPU_SERIAL
 from workers.engines import Engines, Host, Work
+from workers.execution.reread import reread
 
 from .conftest import Wiring
 from .test_run import Runner, agents, here, leftovers, there
@@ -111,12 +114,21 @@ def block(
     made: Experiment, runner: Runner, artifacts: Artifacts, folder: Path, serial: str, *check: Callable[[], None]
 ) -> Record:
     kept = prepare(made, folder, artifacts)
+    assert kept.engine and kept.engine.builds
+    return runner(assigned(job_of(kept, serial), serial), *check)
+
+
+def job_of(kept: Experiment, serial: str = CPU_SERIAL, **options: Any) -> Job:
     (cell,) = cells_of(kept)
-    assert cell.build and cell.engine in kept.engine.builds if kept.engine else False
-    job = Job(experiment_id="e1", cell=cell, block=0, candidates=(serial,), sampling=kept.sampling,
-              conditions=kept.conditions, measure=kept.measure)  # fmt: skip
+    assert cell.build
+    cell = cell.model_copy(update={"options": cell.options | options})
+    return Job(experiment_id="e1", cell=cell, block=0, candidates=(serial,), sampling=kept.sampling,
+               conditions=kept.conditions, measure=kept.measure)  # fmt: skip
+
+
+def assigned(job: Job, serial: str = CPU_SERIAL) -> Assignment:
     given = {"serial": serial, "host": "testhost", "attempt": 1, "token": 1, "ttl_s": 15.0}
-    return runner(Assignment.model_validate({**given, "job_id": job.job_id, "job": job}), *check)
+    return Assignment.model_validate({**given, "job_id": job.job_id, "job": job})
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -128,8 +140,8 @@ def test_a_tool_from_a_folder_becomes_a_record(
     output = GOOD[name]
     on_phone = random.Random(f"{seed} {name}").random() < 0.5 or name == "llama.cpp"
     runner, serial = (there, lab.serial) if on_phone else (here, CPU_SERIAL)
-    artifacts = brought(tmp_path, name, printing(output), engines)
-    record = block(experiment(tmp_path, output), runner, artifacts, tmp_path, serial)
+    artifacts, made = brought(tmp_path, name, printing(output), engines), experiment(tmp_path, output)
+    record = block(made, runner, artifacts, tmp_path, serial)
     assert record.outcome in (Outcome.OK, Outcome.INVALID), record.reasons
     timed = [each for each in record.samples if each.phase == "timed"]
     assert [each.duration_ns / 1e6 for each in record.samples] == pytest.approx(output.ms, rel=1e-6)
@@ -145,6 +157,29 @@ def test_a_tool_from_a_folder_becomes_a_record(
     assert "\n".join(line.text for line in record.lines).strip("\n") == output.text.strip("\n")
     assert Record.model_validate_json(record.model_dump_json()) == record and record.provenance.engine == name
     assert leftovers(runner, serial) == [] and not agents(runner.bench.fleet.member(serial).connection.folder)
+    again = partial(reread, job=job_of(prepare(made, tmp_path, artifacts), serial), engine=engines.engine(name))
+    assert again(record) is None
+    for wrong in faulty(record, random.Random(f"{seed} reread {name}")):
+        mended = again(wrong)
+        assert mended is not None and again(mended) is None and mended.readings[0].samples == wrong.samples
+        unlike: dict[str, Any] = {"readings": True, "doubts": True, "samples": {"__all__": {"seq", "t_ns"}}}
+        now, then = (each.model_dump(exclude=unlike) for each in (mended, record))
+        assert {name: (told, then[name]) for name, told in now.items() if told != then[name]} == {}
+        doubts = [{(each.code, each.detail) for each in one.doubts} for one in (mended, record)]
+        assert wrong.outcome is Outcome.FAILED or doubts[0] == doubts[1]
+
+
+def faulty(record: Record, draw: random.Random) -> Iterator[Record]:
+    """The same as parsers with a fault would have left it."""
+    samples = list(record.samples)
+    place, cause = draw.randrange(len(samples)), draw.choice(("unread_output", "wrong_device", "engine_refused"))
+    times = {"duration_ns": samples[place].duration_ns + draw.randint(1, 10**9)}
+    counts = {"mean_of": samples[place].mean_of + 1, "token_count": samples[place].token_count + 1}
+    for update in (times, {name: counts[name] for name in [draw.choice([*counts])]}):
+        changed = (*samples[:place], samples[place].model_copy(update=update), *samples[place + 1 :])
+        yield record.model_copy(update={"samples": changed})
+    failed = {"outcome": Outcome.FAILED, "cause": cause, "reasons": ("no",), "doubts": (), "invalid": ()}
+    yield record.model_copy(update={**failed, "samples": ()})
 
 
 LLAMA = next(each for each in outputs() if each.engine == "llama.cpp" and each.ms)
@@ -191,6 +226,34 @@ def test_a_device_without_a_folder_for_it_is_excluded(
     EngineBuilds(artifacts).remove("llama.cpp")
     (excluded,) = expand(prepare(experiment(tmp_path, LLAMA), tmp_path, artifacts), "e", [device]).exclusions
     assert "no folder for arm64-v8a: `farm engines add" in excluded.reason
+
+
+def test_a_side_runs_a_build_of_its_own(engines: Engines, tmp_path: Path, seed: int) -> None:
+    """Both builds of an engine are kept by hash, and are two cells; what cannot be one is refused with words."""
+    draw, name = random.Random(f"{seed} sides"), random.Random(f"{seed} side").choice([*GOOD])
+    artifacts = brought(tmp_path, name, script(f"exit {draw.randint(1, 99)}"), engines)
+    sides = {"candidate": {"engine": {name: "next"}}}
+    made, program = experiment(tmp_path, GOOD[name], sides=sides), known()[name].programs[0]
+    before, place = EngineBuilds(artifacts).named(), tmp_path / "next"
+
+    def refused(words: str) -> None:
+        with pytest.raises(ModelFileError, match=words) as told:
+            prepare(made, tmp_path, artifacts)
+        assert told.value.remedy and f"sides.candidate.engine.{name}: " in str(told.value)
+
+    refused("there is no folder of an ABI")
+    (place / ABI).mkdir(parents=True)
+    refused("0 files")
+    (place / ABI / program).write_text(script(f"exit {draw.randint(100, 200)}"))
+    cells = {cell.options["side"]: cell for cell in cells_of(prepare(made, tmp_path, artifacts))}
+    old, new = (EngineBuild.read(artifacts.path(cells[side].build[ABI])) for side in ("baseline", "candidate"))
+    assert old.program == new.program and old.files[program] != new.files[program]
+    assert artifacts.path(new.files[program]).read_text() == (place / ABI / program).read_text()
+    assert EngineBuilds(artifacts).named() == before, "experiments of others get the build that was added"
+    EngineBuilds(artifacts).remove(name)
+    with pytest.raises(SpecError, match="takes no builds of this engine") as told:
+        prepare(made, tmp_path, artifacts)
+    assert "farm engines add" in str(told.value.remedy)
 
 
 def built(folder: Path, name: str, text: str, *flags: str) -> Path:
@@ -248,14 +311,8 @@ def test_a_program_is_its_build_its_model_and_its_words(here: Runner, engines: E
         artifacts = brought(tmp_path, "llama.cpp", script(program), own)
         made = experiment(tmp_path, LLAMA, sampling={"samples": samples})
         (tmp_path / str(made.workload.model)).write_text(weights)
-        (cell,) = cells_of(prepare(made, tmp_path, artifacts))
-        cell = cell.model_copy(update={"options": cell.options | axes})
-        job = Job(experiment_id="e1", cell=cell, block=0, candidates=(CPU_SERIAL,), sampling=made.sampling,
-                  conditions=made.conditions, measure=made.measure)  # fmt: skip
-        placed = {"serial": CPU_SERIAL, "host": "h", "attempt": 1, "token": 1, "ttl_s": 15.0, "job_id": job.job_id}
-        assignment = Assignment.model_validate({**placed, "job": job})
-        member = here.bench.fleet.member(CPU_SERIAL)
-        work = Work(assignment, member, lambda: None, lambda *_: None)
+        job, member = job_of(prepare(made, tmp_path, artifacts), **axes), here.bench.fleet.member(CPU_SERIAL)
+        work = Work(assigned(job), member, lambda: None, lambda *_: None)
         return own.engine("llama.cpp").prepare(work).program_hash
 
     one = hashed("exit 0")
