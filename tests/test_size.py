@@ -15,14 +15,14 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
     "kernels": 45_915,  # 16: layers end in GELU, tanh; 190: groups of channels; 610: functions, moves; 930: types
-    "orchestrator": 51_350,  # 490: folders of engines; 60: events; 40: single rows; 350: commands; 1_160: acts
-    "workers": 18_005,  # 995: tools for phones; 1_340: engines from packages; 420: programs of one's own; 600: engines behind one door
+    "orchestrator": 51_350,  # 515: folders of engines; 60: events; 40: single rows; 350: commands; 1_160: acts
+    "workers": 18_005,  # 1_000: tools for phones; 1_340: engines from packages; 1_020: others, one door
     "device_agent": 18_820,  # 80: groups, counts by phase; 430: `exec`, children and their output; 350: whole numbers
     "virtual_phones": 8_215,
     "farm": 12_685,  # 70: engines added; 125: `rank`, output read again; 500: sizes of models, figures
     "dashboards": 4_570,  # 60: the ranking; 300: results and downloads on pages, the glossary
     "benchmarks": 11_265,
-    "tests": 77_165,  # 650: engines from folders; 1_070: engines, own programs; 6_400: drawn faults
+    "tests": 77_165,  # 620: engines from folders; 1_070: engines, own programs; 6_400: drawn faults
 }
 
 

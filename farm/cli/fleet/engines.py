@@ -75,16 +75,14 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
 
     def where(name: str) -> str:
         on = runs(name)
-        if len(on) == len(found):
-            return "all"
-        return ", ".join(on) or f"none: {missing(name)}"
+        where = "all" if len(on) == len(found) else ", ".join(on) or f"none: {missing(name)}"
+        return "; ".join((where, *(f"{b.abi} {b.version or '?'}, {size_text(b.bytes)}" for b in brought[name])))
 
     told = [
-        (name, ", ".join(engine.takes), ", ".join(axis.name for axis in engine.axes), escape(where(name)),
-         escape("; ".join(f"{b.abi} {b.version or '?'}, {size_text(b.bytes)}" for b in brought[name])))
+        (name, ", ".join(engine.takes), ", ".join(axis.name for axis in engine.axes), escape(where(name)))
         for name, engine in sorted(engines.items())
-    ]  # fmt: skip
-    out().print(Listing(("engine", "workloads", "axes ENGINE.AXIS", "devices", "folders"), told))
+    ]
+    out().print(Listing(("engine", "workloads", "axes ENGINE.AXIS", "devices; folders"), told))
 
 
 def _row(build: EngineBuild, devices: list[Device]) -> dict[str, object]:
