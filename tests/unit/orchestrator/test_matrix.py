@@ -113,7 +113,7 @@ def test_a_job_only_where_the_device_can(experiment: Experiment, devices: list[D
         assert not engine.missing and job.cell.backend in engine.apis and job.cell.precision in engine.precisions
         assert offered is not None and job.cell.precision in offered.precisions
         own = {name: value for name, value in job.cell.options.items() if name not in AXES_BY_NAME}
-        assert not own or (job.cell.engine == NAP.name and own["nap.pod.depth"] in (1, 2)), "hosts say what engines have"
+        assert not own or (job.cell.engine == NAP.name and own["nap.pod.depth"] in (1, 2)), "a host says it"
         assert all(job.cell.backend in AXES_BY_NAME[name].backends for name in job.cell.options.keys() - own)
 
 
