@@ -75,8 +75,8 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
 
     def where(name: str) -> str:
         on = runs(name)
-        where = "all" if len(on) == len(found) else ", ".join(on) or f"none: {missing(name)}"
-        return "; ".join((where, *(f"{b.abi} {b.version or '?'}, {size_text(b.bytes)}" for b in brought[name])))
+        devices = "all" if len(on) == len(found) else ", ".join(on) or f"none: {missing(name)}"
+        return "; ".join((devices, *(f"{b.abi} {b.version or '?'}, {size_text(b.bytes)}" for b in brought[name])))
 
     told = [
         (name, ", ".join(engine.takes), ", ".join(axis.name for axis in engine.axes), escape(where(name)))
