@@ -5,7 +5,7 @@ The command line, the pages, the notebook and the keeper of nights call these, a
 
 from orchestrator.ledger import Actor, Door
 
-from . import devices, experiments, hosts, nights
+from . import devices, engines, experiments, hosts, nights
 from .act import ACTS, ON_PAGES, Done, Phones, PutBack, Site
 from .holding import held
 from .submission.submit import Submission, submit
@@ -21,6 +21,7 @@ __all__ = [
     "Site",
     "Submission",
     "devices",
+    "engines",
     "experiments",
     "held",
     "hosts",

@@ -26,7 +26,7 @@ class Artifacts:
     """The files of one farm, in `artifacts/` of its state folder. Processes may share it."""
 
     def __init__(self, state: Path) -> None:
-        self._folder = state / "artifacts"
+        self.folder = state / "artifacts"
 
     def put(self, path: Path) -> str:
         """Keep a copy of a file; returns its SHA-256. Raises ModelFileError where it cannot be read."""
@@ -41,13 +41,13 @@ class Artifacts:
         try:
             return self._copy(io.BytesIO(content))
         except OSError as e:
-            raise ModelFileError(f"{self._folder}: cannot keep a model there: {e.strerror or e}") from e
+            raise ModelFileError(f"{self.folder}: cannot keep a model there: {e.strerror or e}") from e
 
     def path(self, sha256: str) -> Path:
         """The kept file, its content verified. Raises ModelFileError where it is missing or damaged."""
         stored = self._place(sha256)
         if not stored.is_file():
-            raise ModelFileError(f"artifact {sha256} is not in {self._folder}", remedy="submit the experiment again")
+            raise ModelFileError(f"artifact {sha256} is not in {self.folder}", remedy="submit the experiment again")
         with stored.open("rb") as file:
             actual = hashlib.file_digest(file, "sha256").hexdigest()
         if actual != sha256:
@@ -61,7 +61,7 @@ class Artifacts:
         """The SHA-256 of the one kept file that begins so (8 digits at least). Raises ModelFileError."""
         if not re.fullmatch(r"[0-9a-f]{8,64}", start):
             raise ModelFileError(f"{start!r}: give 8 to 64 digits of a SHA-256")
-        found = [each.name for each in self._folder.glob(f"{start[:2]}/{start}*")]
+        found = [each.name for each in self.folder.glob(f"{start[:2]}/{start}*")]
         if len(found) != 1:
             raise ModelFileError(f"{len(found)} kept files have a SHA-256 that begins with {start}")
         return found[0]
@@ -72,9 +72,9 @@ class Artifacts:
         self._copy(source, sha256)
 
     def _copy(self, source: SupportsRead, wanted: str = "") -> str:
-        make_private(self._folder)
+        make_private(self.folder)
         digest = hashlib.sha256()
-        handle, name = tempfile.mkstemp(dir=self._folder, prefix=".new-")
+        handle, name = tempfile.mkstemp(dir=self.folder, prefix=".new-")
         try:
             with os.fdopen(handle, "wb") as target:
                 while chunk := source.read(CHUNK_BYTES):
@@ -94,4 +94,4 @@ class Artifacts:
     def _place(self, sha256: str) -> Path:
         if not re.fullmatch(r"[0-9a-f]{64}", sha256):
             raise ModelFileError(f"{sha256!r} is not a SHA-256")
-        return self._folder / sha256[:2] / sha256
+        return self.folder / sha256[:2] / sha256

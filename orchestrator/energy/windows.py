@@ -127,7 +127,7 @@ def since_start_s(record: Record, reading: Power) -> float:
 
 def inferences_in(record: Record, window: Window) -> int:
     """Timed inferences of which the greater part ran inside the window; of a stream all or none."""
-    timed = ((s.start_ns + s.duration_ns / 2, s.inferences) for s in record.samples if s.phase == "timed")
+    timed = ((s.middle_ns, s.runs) for s in record.samples if s.phase == "timed")
     return sum(count for middle, count in timed if window.start_s <= middle * NS <= window.end_s)
 
 

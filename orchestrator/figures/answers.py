@@ -13,16 +13,19 @@ from .times import NS_PER_MS
 
 
 def prompt_per_s(record: Record) -> float | None:
-    """Return tokens of the prompts over the time to the first token; None without an answer."""
-    found = _answers(record)
-    return _per_s(sum(each.prompt for each in found), sum(each.token_ns[0] - each.start_ns for each in found))
+    """Return tokens of the prompts over the time to the first token; None where no prompt is told."""
+    found = [each for each in _timed(record) if each.prompt]
+    spent_ns = sum(each.token_ns[0] - each.start_ns if each.token_ns else each.duration_ns for each in found)
+    return _per_s(sum(each.prompt for each in found), spent_ns)
 
 
 def generated_per_s(record: Record) -> float | None:
-    """Return the tokens behind the first over the time from it to the last; None where there are none."""
-    found = _answers(record)
-    tokens, spent_ns = sum(len(each.tokens) - 1 for each in found), sum(e.token_ns[-1] - e.token_ns[0] for e in found)
-    return _per_s(tokens, spent_ns)
+    """Return the tokens behind the first over the time from it to the last; of a program that tells only their number,
+    all of them over the whole time. None where there are none."""
+    found = _timed(record)
+    tokens = sum(len(each.tokens) - 1 if each.token_ns else each.token_count for each in found)
+    told = [each for each in found if each.token_ns or each.token_count]
+    return _per_s(tokens, sum(e.token_ns[-1] - e.token_ns[0] if e.token_ns else e.duration_ns for e in told))
 
 
 def first_token_ms(record: Record) -> float | None:
@@ -43,8 +46,12 @@ def between_tokens_p99_ms(record: Record) -> float | None:
     return quantiles(found, n=100, method="inclusive")[98] if len(found) >= 100 else None
 
 
+def _timed(record: Record) -> list[Sample]:
+    return [each for each in record.samples if each.phase == "timed"]
+
+
 def _answers(record: Record) -> list[Sample]:
-    return [each for each in record.samples if each.phase == "timed" and each.token_ns]
+    return [each for each in _timed(record) if each.token_ns]
 
 
 def _gaps_ms(record: Record) -> list[float]:

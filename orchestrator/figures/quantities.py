@@ -48,7 +48,7 @@ def _counted(name: str, unit: float = 1.0) -> Callable[[Record], float | None]:
 
     def of(record: Record) -> float | None:
         counted = [phase.counts[name] for phase in record.phases if phase.phase == "load" and name in phase.counts]
-        inferences = sum(sample.inferences for sample in record.samples if sample.phase == "timed")
+        inferences = sum(sample.runs for sample in record.samples if sample.phase == "timed")
         return sum(counted) / unit / inferences if counted and inferences else None
 
     return of
@@ -98,7 +98,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "generated tokens": Quantity(
         "1/s", "farm_results_generated_tokens_per_second", 1.0,
-        "Tokens that a language model generates behind the first over the time from it to the last.",
+        "Tokens that a language model generates over the time that they took, where it is told behind the first one.",
         margin=0.02, between=0.005, more_is_worse=False, of=answers.generated_per_s,
     ),
     "first token": Quantity(

@@ -195,7 +195,7 @@ def axis_of(name: str) -> Axis | None:
     """Return an axis by its name: the farm's, or one that an engine's own file declares (`ENGINE.AXIS`)."""
     if name in AXES or not re.fullmatch(OWN_AXIS, name):
         return AXES.get(name)
-    return Axis(name=name, help=f"of engine `{name.partition('.')[0]}`", unset="as the engine declares", at_run=True)
+    return Axis(name=name, help=f"of engine `{name.rpartition('.')[0]}`", unset="as the engine declares", at_run=True)
 
 
 def settings(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def of_command(named: frozenset[str]) -> frozenset[str]:
 def has_axis(engine: str, name: str) -> bool:
     """Return whether an axis means anything with an engine."""
     if name not in AXES:
-        return name.startswith(f"{engine}.")
+        return name.rpartition(".")[0] == engine
     return engine == ENGINE.default or (name in OF_EVERY_ENGINE and (engine, name) != ("wait", "threads"))
 
 

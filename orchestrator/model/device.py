@@ -184,15 +184,16 @@ class DeviceState(Model):
     """Unix time of the announcement."""
 
 
-ENGINE_NAME = r"[a-z][a-z0-9_]{0,31}"
-OWN_AXIS = rf"{ENGINE_NAME}\.{ENGINE_NAME}"
-"""The name of an axis that an engine's own file declares: `onnxruntime.graph_optimization`."""
+ENGINE_NAME = r"[a-z][a-z0-9_]{0,31}(?:\.[a-z0-9_]{1,15})?"
+AXIS_NAME = r"[a-z][a-z0-9_]{0,31}"
+OWN_AXIS = rf"{ENGINE_NAME}\.{AXIS_NAME}"
+"""The name of an axis that an engine's own file declares: `onnxruntime.graph_optimization`; the last dot parts it."""
 
 
 class EngineAxis(Model):
     """An axis of one engine, as its own file declares it. In an experiment its name follows the engine's and a dot."""
 
-    name: str = Field(pattern=f"^{ENGINE_NAME}$")
+    name: str = Field(pattern=f"^{AXIS_NAME}$")
     help: str
     """One sentence without its full stop."""
     default: int | str | bool
@@ -225,11 +226,13 @@ class EngineFacts(Model):
     """Axes of its own."""
     missing: str = ""
     """The reason why it cannot run on the device as things are, with its remedy; empty: it can."""
+    brought: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Its program is in a folder that a person adds to the farm (`farm engines add`)."""
 
     def why_no_value(self, options: Mapping[str, int | str | bool]) -> str:
         """Return why a value of one of its own axes, among a cell's options, is none; empty: all are."""
         known = {f"{self.name}.{each.name}": each for each in self.axes}
-        for name in sorted(name for name in options if name.startswith(f"{self.name}.")):
+        for name in sorted(name for name in options if name.rpartition(".")[0] == self.name):
             if name not in known:
                 return f"engine {self.name} has no axis `{name}` (it has {', '.join(known) or 'none'})"
             if why := known[name].why_not(options[name]):

@@ -105,6 +105,9 @@ class Sample(_Event):
     """The duration of all inferences of the sample together."""
     inferences: int = Field(default=1, ge=1)
     """The number of inferences; a stream has several."""
+    mean_of: int = Field(default=1, ge=1, exclude_if=lambda runs: runs == 1)
+    """The runs, one after the other from `start_ns` on, of which somebody else's program tells the mean alone:
+    `duration_ns` is that mean."""
     stage: str = Field(default="", exclude_if=_is_nothing)
     """The stage's name, of a plan that trains, where a sample is an epoch."""
     epoch: int | None = Field(default=None, ge=0, exclude_if=_is_absent)
@@ -119,8 +122,20 @@ class Sample(_Event):
     """Tokens of the prompt."""
     tokens: tuple[int, ...] = Field(default=(), exclude_if=_is_nothing)
     """The tokens that were generated, by their numbers."""
+    token_count: int = Field(default=0, ge=0, exclude_if=_is_nothing)
+    """Tokens that were generated, of a program that does not tell which."""
     token_ns: tuple[int, ...] = Field(default=(), exclude_if=_is_nothing)
     """The time at which each of them was known, on the clock of `start_ns`."""
+
+    @property
+    def runs(self) -> int:
+        """The inferences that it stands for: those of a stream, or those of which it is the mean."""
+        return self.inferences * self.mean_of
+
+    @property
+    def middle_ns(self) -> float:
+        """The middle of the time that they took together."""
+        return self.start_ns + self.duration_ns * self.mean_of / 2
 
 
 class Line(_Event):

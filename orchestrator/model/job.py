@@ -32,6 +32,8 @@ class Cell(Model):
     driver_sha256: str = Field(default="", exclude_if=lambda value: not value)
     """The hash of that file."""
 
+    build: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """The builds of its engine that a person brought, abi -> SHA-256 of an `EngineBuild`; none: the engine has none."""
     printed: Printed | None = Field(default=None, exclude_if=lambda value: value is None)
     """The place of the samples in what its command prints; None: a sample is a run of it."""
     model_files: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
@@ -100,7 +102,7 @@ class Cell(Model):
     def _label(self, options: Mapping[str, object]) -> str:
         told = {key: value for key, value in sorted(options.items()) if value != "command" or key != ENGINE.name}
         rest = "".join(f" {key}={axis_value_text(key, value)}" for key, value in told.items())
-        named = {"backend", "precision"} if self.workload.command is None else self.workload.placeholders
+        named = self.workload.placeholders if self.workload.command else {"backend", "precision"}
         words = (str(getattr(self, name)) for name in ("backend", "precision") if name in named)
         return f"{' '.join((self.workload.label, *words))}{rest}"
 

@@ -8,6 +8,7 @@ import json
 import struct
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,16 +21,21 @@ from kernels.errors import CompileError
 from kernels.frontend.gguf import load_gguf
 from kernels.frontend.onnx import load_onnx
 from orchestrator import spec
+from orchestrator.acts.elf import NotElf, read_elf
 from orchestrator.acts.submission.choices_file import read_choices
 from orchestrator.energy.perfetto_trace import rails_of_trace
 from orchestrator.exchange import baselines
 from orchestrator.exchange.power_traces import read_trace
 from orchestrator.exchange.series import read_series
 from orchestrator.model.device import Device
+from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.errors import DeviceSick, ModelFileError, SpecError, TableError, Unsupported
+from orchestrator.model.experiment.engine_settings import Unread
 from orchestrator.model.live.announcement import Progress
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Record
+from tests.engine_outputs import outputs
+from tests.engine_outputs import read as read_output
 from tests.unit.comparison.made import measured
 from tests.unit.kernels.front.gguf_models import write_decoder
 from tests.unit.orchestrator import make
@@ -218,6 +224,38 @@ _CHOICES = (
 )
 _BASELINE = baselines.as_bytes(["e-1"], measured([10.0, 11.0], options={"threads": 2}, provenance={"agent": "1"}))
 
+
+def _of_every_tool(text: str) -> None:
+    for output in _ONE_OF_EACH:
+        with suppress(Unread):
+            read_output(output, text)
+
+
+_ONE_OF_EACH = list({each.engine: each for each in outputs() if each.ms}.values())
+_BUILD = b'{"engine":"llama.cpp","abi":"x86","version":"b1","program":"a","files":{"a":"00"},"bytes":3}'
+
+
+def _elf(wide: bool) -> bytes:
+    """A library that needs `libm.so`, as short as it can be."""
+    head, word, entry = (64, "Q", 56) if wide else (52, "I", 32)
+    strings, at = b"\0libm.so\0", head + 2 * entry
+    pair = "<qQ" if wide else "<iI"
+    dynamic = b"".join(struct.pack(pair, *each) for each in ((1, 1), (5, at), (0, 0)))
+    ident = b"\x7fELF" + bytes([2 if wide else 1, 1, 1]) + bytes(9)
+    start = struct.pack(f"<HHI3{word}IHHHHHH", 3, 62 if wide else 3, 1, 0, head, 0, 0, head, entry, 2, 0, 0, 0)
+    size = at + len(strings) + len(dynamic)
+
+    def header(kind: int, offset: int, length: int) -> bytes:
+        if wide:
+            return struct.pack("<IIQQQQQQ", kind, 4, offset, offset, offset, length, length, 1)
+        return struct.pack("<IIIIIIII", kind, offset, offset, offset, length, length, 4, 1)
+
+    headers = header(1, 0, size) + header(2, at + len(strings), len(dynamic))
+    return ident + start + headers + strings + dynamic
+
+
+_ELF, _ELF32 = _elf(wide=True), _elf(wide=False)
+
 BOUNDARIES: dict[str, Boundary] = {
     "spec": Boundary(_text(spec.parse), _experiments, (SpecError,), inputs=200),
     "gguf": Boundary(_in_file(load_gguf, "m.gguf"), _decoders, (CompileError,), inputs=100),
@@ -259,6 +297,13 @@ BOUNDARIES: dict[str, Boundary] = {
     "power_trace": Boundary(_in_file(read_trace, "a.csv"), lambda: list(_TRACES), (TableError,), inputs=200),
     "choices": Boundary(
         _in_file(lambda path: read_choices(path, "c"), "c.json"), lambda: [_CHOICES], (ModelFileError,), inputs=200
+    ),
+    "elf": Boundary(read_elf, lambda: [_ELF, _ELF32], (NotElf,)),
+    "engine_build": Boundary(_in_file(EngineBuild.read, "b.json"), lambda: [_BUILD], (ModelFileError,), inputs=200),
+    "engine_output": Boundary(
+        _text(_of_every_tool),
+        lambda: [each.text.encode() for each in outputs() if each.ms],
+        inputs=700,
     ),
     "series": Boundary(_in_file(read_series, "s.csv"), lambda: [_SERIES], (TableError,), inputs=200),
     "record": Boundary(Record.model_validate_json, _records, (ValidationError,)),

@@ -50,11 +50,12 @@ def put_files(
     mode: int = 0o644,
     verified: set[str] | None = None,
     beside: Collection[str] = (),
+    most: int = MAX_CACHED,
 ) -> str:
     """Put files into the folder `<cache>/<identity>` on the device, verified there by its hashes; returns the folder.
 
     `verified`: folders that were verified a moment ago, by who has the device for itself; they are not looked at again.
-    `beside`: identities that the same run needs too, and that therefore stay.
+    `beside`: identities that the same run needs too, and that therefore stay. `most`: entries of the cache that stay.
     """
     folder, verified = place_of(connection, cache, identity), set() if verified is None else verified
     if folder in verified:
@@ -66,7 +67,7 @@ def put_files(
         verified.add(folder)
         return folder
     verified.clear()  # to make room others may be removed
-    _make_room(connection, cache, {place_of(connection, cache, each) for each in (identity, *beside)})
+    _make_room(connection, cache, {place_of(connection, cache, each) for each in (identity, *beside)}, most)
     for parent in sorted({f"{folder}/{name}".rsplit("/", 1)[0] for name in files}):
         run(connection, "mkdir", "-p", parent)
     ending = f".{secrets.token_hex(4)}"
@@ -159,9 +160,9 @@ def _hashes(connection: DeviceConnection, paths: list[str]) -> dict[str, str]:
     return {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
 
 
-def _make_room(connection: DeviceConnection, cache: str, needed: Collection[str]) -> None:
+def _make_room(connection: DeviceConnection, cache: str, needed: Collection[str], most: int) -> None:
     listing = connection.shell(["ls", f"{connection.folder}/{cache}"])
     found = listing.stdout.decode(errors="replace").split() if listing.code == 0 else []
     others = sorted({f"{connection.folder}/{cache}/{name}" for name in found} - set(needed))
-    if len(found) >= MAX_CACHED and others:
+    if len(found) >= most and others:
         run(connection, "rm", "-rf", *others, deadline_s=60.0)

@@ -44,9 +44,10 @@ class Engines:
 
 
 def _shipped() -> list[ModuleType]:
-    """The folders beside this file that have an `engine.py`."""
+    """The folders beside this file that have an `engine.py`, and the tools that run from folders."""
     parent, folder = __package__ or "", Path(__file__).parent
-    return [import_module(f"{parent}.{path.parent.name}.engine") for path in sorted(folder.glob("*/engine.py"))]
+    found = sorted((*folder.glob("*/engine.py"), *folder.glob("folder/tools/[a-z]*.py")))
+    return [import_module(".".join((parent, *path.relative_to(folder).with_suffix("").parts))) for path in found]
 
 
 def _of_folder(folder: Path | None) -> list[ModuleType]:

@@ -32,10 +32,11 @@ def find_doubts(
     """All doubts about one block, in a fixed order. `metered`: its power was measured by more than the gauge. `own`:
     those of its engine."""
     known = [state for state in states if state is not None]
-    timed = [e.duration_ns for e in events if isinstance(e, Sample) and e.phase == "timed"]
+    samples = [e for e in events if isinstance(e, Sample) and e.phase == "timed"]
+    timed = [e.duration_ns for e in samples]
     return (
         *_of_device(device),
-        *(_of_samples(timed) if _is_steady(job) else ()),
+        *(_of_samples(timed, sum(e.mean_of for e in samples)) if _is_steady(job) else ()),
         *_of_states(known, job.conditions),
         *_of_events(events, power="power" in job.measure.quantities and not metered),
         *own,
@@ -55,9 +56,9 @@ def _of_device(device: DeviceFacts) -> Iterator[Doubt]:
         yield Doubt(code=DoubtCode.SHARED_HOST, detail=f"the cores of {device.host}")
 
 
-def _of_samples(timed_ns: Sequence[int]) -> Iterator[Doubt]:
-    if len(timed_ns) < FEW:
-        yield Doubt(code=DoubtCode.FEW_SAMPLES, detail=f"{len(timed_ns)} timed samples")
+def _of_samples(timed_ns: Sequence[int], runs: int) -> Iterator[Doubt]:
+    if runs < FEW:
+        yield Doubt(code=DoubtCode.FEW_SAMPLES, detail=f"{runs} timed samples")
     if len(timed_ns) < 2:
         return
     middle = median(timed_ns)

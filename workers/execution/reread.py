@@ -15,8 +15,8 @@ from .doubts import find_doubts
 from .record_builder import farm_version
 from .validity import with_validity
 
-UNREAD = "unread_output"
-"""The cause of a failure that a mended parser may find to be none."""
+UNREAD = ("unread_output", "wrong_device", "engine_refused")
+"""Causes of failures by what was printed, which a mended parser may find to be none."""
 TOLD_THEN = (DoubtCode.SAMPLER_COST, DoubtCode.SEVERAL_BATTERIES, DoubtCode.NO_POWER_GAUGE)
 """Doubts by the device's profile and the agent's warnings, which a record does not keep."""
 
@@ -56,7 +56,8 @@ def reread(record: Record, job: Job, engine: Engine) -> Record | None:
 
 def is_whole(record: Record) -> bool:
     """Return whether all that its program printed is there, and read, or could not be read."""
-    ended = record.outcome in (Outcome.OK, Outcome.INVALID) or record.cause == UNREAD
+    by_itself = not any(run.status or run.signal for run in record.processes)
+    ended = record.outcome in (Outcome.OK, Outcome.INVALID) or (record.cause in UNREAD and by_itself)
     return ended and bool(record.lines) and not any(run.dropped_bytes for run in record.processes)
 
 
@@ -94,7 +95,10 @@ def _doubts(record: Record, job: Job, read: Sequence[Event], own: Sequence[Doubt
 
 def _told(record: Record) -> object:
     """Return what a parser decides: outcome, cause and samples."""
-    samples = [(each.phase, each.index, each.start_ns, each.duration_ns) for each in record.samples]
+    samples = [
+        (each.phase, each.index, each.start_ns, each.duration_ns, each.mean_of, each.prompt, each.token_count)
+        for each in record.samples
+    ]
     return record.outcome, record.cause, samples
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
-from farm.access import open_inventory, settings_of
-from farm.cli.output import JsonOption, StateOption, out, print_json
+from farm.access import COMMAND_LINE, open_inventory, open_site, settings_of, user_by
+from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
 from orchestrator.model.errors import UnknownName
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from workers.engines.packaged import PackagedEngine
+    from orchestrator.model.device import Device
+    from orchestrator.model.engine_build import EngineBuild
+    from workers.engines import Engine
+    from workers.engines.packaged import Environment
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The engine, as `farm engines` lists it.")]
 
@@ -22,15 +24,15 @@ group = typer.Typer(
     name="engines",
     help="List what can run on the devices of the running farm: each engine, its workloads, and the devices that have "
     "it. An experiment names one as `matrix.engine`. A host announces the engines of the farm, and those of "
-    "FARM_ENGINES.\n\n"
-    "Example: `farm engines`, `farm engines install onnxruntime`, `farm engines remove onnxruntime` (`--state DIR`, "
-    "`--json`)",
+    "FARM_ENGINES. Engines for phones run from folders that people add.\n\n"
+    "Example: `farm engines`, `farm engines install onnxruntime`, `farm engines add llama.cpp build/bin --abi "
+    "arm64-v8a`, `farm engines remove onnxruntime` (`--state DIR`, `--json`)",
     invoke_without_command=True,
 )
 
 
 def register(app: typer.Typer) -> None:
-    for command in (install, remove):
+    for command in (install, add, remove):
         group.command()(command)
     app.add_typer(group, rich_help_panel="The farm")
 
@@ -39,38 +41,55 @@ def register(app: typer.Typer) -> None:
 def listed(context: typer.Context, state: StateOption = None, as_json: JsonOption = False) -> None:
     if context.invoked_subcommand is not None:
         return
+    from orchestrator.acts.engine_builds import EngineBuilds
+    from orchestrator.coordination.artifacts import Artifacts
+    from orchestrator.model.quantity import size_text
     from orchestrator.report.listing import Listing
 
-    found = open_inventory(settings_of(state)).devices()
-    takes = {each.name: each.takes for device in found for each in device.engines}
-    having = {
-        name: sorted(d.serial for d in found if name in {each.name for each in d.engines if not each.missing})
-        for name in takes
-    }
+    settings = settings_of(state)
+    found, builds = open_inventory(settings).devices(), EngineBuilds(Artifacts(settings.state)).all()
+    engines = {each.name: each for device in found for each in device.engines}
+    brought = {name: [build for build in builds if build.engine == name] for name in engines}
     why = {each.name: each.missing for device in found for each in device.engines if each.missing}
-    axes = {each.name: each.axes for device in found for each in device.engines}
+
+    def runs(name: str) -> list[str]:
+        abis = {build.abi for build in brought[name]}
+        has = {d.serial: each for d in found for each in d.engines if each.name == name and not each.missing}
+        return sorted(d.serial for d in found if d.serial in has and (not has[d.serial].brought or d.facts.abi in abis))
+
+    def missing(name: str) -> str:
+        add_it = f"bring its program: `farm engines add {name} FOLDER --abi ABI`"
+        return why.get(name, "") or add_it * (engines[name].brought and not runs(name))
+
     if as_json:
         rows = [
             {
-                "engine": name,
-                "takes": takes[name],
-                "devices": having[name],
-                "missing": why.get(name, ""),
-                "axes": [axis.model_dump(mode="json") for axis in axes[name]],
+                "engine": name, "takes": engine.takes, "devices": runs(name), "missing": missing(name),
+                "axes": [axis.model_dump(mode="json") for axis in engine.axes],
+                "builds": [_row(build, found) for build in brought[name]],
             }
-            for name in sorted(takes)
-        ]
+            for name, engine in sorted(engines.items())
+        ]  # fmt: skip
         print_json(rows)
         return
 
     def where(name: str) -> str:
-        if len(having[name]) == len(found):
-            return "all"
-        return ", ".join(having[name]) or f"none: {why[name]}"
+        on = runs(name)
+        devices = "all" if len(on) == len(found) else ", ".join(on) or f"none: {missing(name)}"
+        return "; ".join((devices, *(f"{b.abi} {b.version or '?'}, {size_text(b.bytes)}" for b in brought[name])))
 
-    own = {name: ", ".join(f"{name}.{axis.name}" for axis in axes[name]) for name in takes}
-    told = [(name, ", ".join(takes[name]), own[name], escape(where(name))) for name in sorted(takes)]
-    out().print(Listing(("engine", "workloads", "axes of its own", "devices"), told))
+    told = [
+        (name, ", ".join(engine.takes), ", ".join(axis.name for axis in engine.axes), escape(where(name)))
+        for name, engine in sorted(engines.items())
+    ]
+    out().print(Listing(("engine", "workloads", "axes ENGINE.AXIS", "devices; folders"), told))
+
+
+def _row(build: EngineBuild, devices: list[Device]) -> dict[str, object]:
+    serials = [each.serial for each in devices if each.facts.abi == build.abi]
+    return {
+        **build.model_dump(mode="json", exclude={"engine", "files"}), "files": len(build.files), "devices": serials
+    }  # fmt: skip
 
 
 def install(name: NameArgument, state: StateOption = None) -> None:
@@ -81,7 +100,7 @@ def install(name: NameArgument, state: StateOption = None) -> None:
 
     Example: `farm engines install onnxruntime`
     """
-    environment = _packaged(name, settings_of(state).state).environment
+    environment = _environment(name, settings_of(state).state)
     packages = ", ".join(f"{package} {version}" for package, version in environment.packages.items())
     if environment.is_ready:
         out().print(escape(f"{name} is installed: {packages}"))
@@ -91,21 +110,69 @@ def install(name: NameArgument, state: StateOption = None) -> None:
     out().print(escape(f"{name} is ready: `matrix: {{engine: {name}, backend: cpu}}`"))
 
 
-def remove(name: NameArgument, state: StateOption = None) -> None:
-    """Remove an engine's packages from this machine. Blocks that name it are excluded from then on, with the reason.
+def add(
+    name: NameArgument,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="With the engine's benchmark and libraries.")],
+    abi: Annotated[str, typer.Option("--abi", help="The ABI that it is built for, e.g. arm64-v8a.")],
+    version: Annotated[str, typer.Option("--version", help="Its version, where its output does not tell it.")] = "",
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Keep a folder with an engine's program for phones of an ABI; experiments name it as `matrix.engine`.
+
+    The program must be built for the ABI, and libraries that phones lack must lie in the folder or in its `lib`. A
+    folder for another ABI is kept beside it; one for the same ABI takes its place. Files go to phones by their hash.
+
+    Example: `farm engines add llama.cpp llama.cpp/build-android/bin --abi arm64-v8a`
+    """
+    from orchestrator import acts
+    from workers.engines.folder import FolderEngine
+
+    settings = settings_of(state)
+    known = {each.name: each for each in _engines(settings.state) if isinstance(each, FolderEngine)}
+    if name not in known:
+        raise UnknownName(
+            f"no engine {name!r} runs from a folder", remedy=f"these do: {', '.join(known)}; any program: `command`"
+        )
+    with open_site(settings, new=True) as site:
+        who, programs = user_by(COMMAND_LINE), known[name].programs
+        show_done(acts.engines.add_engine(site, who, name, folder, abi, programs, version), as_json=as_json)
+
+
+def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Remove an engine's packages from this machine, or its folders from the farm. Blocks that name it are excluded
+    from then on, with the reason.
+
+    Phones drop the files of an engine when files of others come. Experiments that were submitted keep theirs.
 
     Example: `farm engines remove onnxruntime`
     """
-    was_there = _packaged(name, settings_of(state).state).environment.remove()
-    out().print(f"{name} is removed" if was_there else f"{name} was not installed")
+    from orchestrator import acts
+    from workers.engines.folder import FolderEngine
+
+    settings = settings_of(state)
+    if any(each.name == name for each in _engines(settings.state) if isinstance(each, FolderEngine)):
+        with open_site(settings, new=True) as site:
+            show_done(acts.engines.remove_engine(site, user_by(COMMAND_LINE), name), as_json=as_json)
+        return
+    was_there = _environment(name, settings.state).remove()
+    if as_json:
+        print_json({"engine": name, "removed": was_there})
+    else:
+        out().print(f"{name} is removed" if was_there else f"{name} was not installed")
 
 
-def _packaged(name: str, state: Path) -> PackagedEngine:
-    """Raises UnknownName for what is no engine from packages."""
+def _engines(state: Path) -> list[Engine]:
     from workers.engines import Engines, Host
+
+    return [*Engines(Host.alone(state))]
+
+
+def _environment(name: str, state: Path) -> Environment:
+    """Raises UnknownName for what is no engine from packages."""
     from workers.engines.packaged import PackagedEngine
 
-    known = {each.name: each for each in Engines(Host.alone(state)) if isinstance(each, PackagedEngine)}
+    known = {each.name: each for each in _engines(state) if isinstance(each, PackagedEngine)}
     if name not in known:
         raise UnknownName(f"no engine {name!r} comes from packages", remedy=f"these do: {', '.join(known)}")
-    return known[name]
+    return known[name].environment

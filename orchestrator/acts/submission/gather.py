@@ -85,6 +85,8 @@ def gather(workload: Workload, base: Path, artifacts: Artifacts) -> Gathered:
         found = replace(found, arrays=arrays, given=Given.of(arrays, workload.input))
     if workload.files is not None:
         update["files_sha256"] = program_files(workload.files, "workload.files", base, artifacts)
+    if workload.model is not None:
+        update["files_sha256"] = program_files(workload.model, "workload.model", base, artifacts)
     if (dataset := workload.dataset) is not None:
         inputs = kept(dataset.inputs, "dataset.inputs")
         labels = kept(dataset.labels, "dataset.labels") if dataset.labels else None
@@ -120,7 +122,8 @@ def engines_files(models: Mapping[str, Sequence[str]], base: Path, artifacts: Ar
 
 
 def program_files(name: str, field: str, base: Path, artifacts: Artifacts) -> dict[str, str]:
-    """Keep the files of a command, which `field` names: name below the folder -> SHA-256. Raises ModelFileError."""
+    """Keep the files of a command, or of an engine's model, which `field` names: name below the folder -> SHA-256.
+    Raises ModelFileError."""
     place = base / name
     if place.is_file():
         place, found = place.parent, [place]

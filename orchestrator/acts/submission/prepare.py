@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from orchestrator.acts.elf import MACHINES
+from orchestrator.acts.engine_builds import EngineBuilds
+from orchestrator.acts.engine_folder import read_folder
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.model.axes import COMMAND, MATRIX_AXES
+from orchestrator.model.axes import COMMAND, ENGINE, MATRIX_AXES
 from orchestrator.model.device import OURS
 from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload
+from orchestrator.model.experiment.engine_settings import EngineSettings
 
 from .check import check_decoder, check_examples, check_labels, check_last_shard, check_network, checked_graph, shards
 from .gather import Gathered, engines_files, file_of, gather, program_files
@@ -19,6 +23,8 @@ from .training_sets import kept
 
 if TYPE_CHECKING:
     from kernels.ir.graph import Graph
+
+RELATIVE = "paths are relative to the experiment file, or suite"
 
 
 def prepare(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experiment:
@@ -30,7 +36,17 @@ def prepare(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experim
     _check_names(experiment.matrix)
     for path, why in experiment.conditions.impossible():
         raise SpecError(f"{'.'.join(('conditions', *path))}: {why}")
-    return _with_files(experiment, base, artifacts)
+    return _with_builds(_with_files(experiment, base, artifacts), EngineBuilds(artifacts))
+
+
+def _with_builds(experiment: Experiment, builds: EngineBuilds) -> Experiment:
+    """The experiment with the builds of its engines, as the farm has them now."""
+    engines = {*experiment.matrix.options.get(ENGINE.name, ())}
+    engines |= {side.axes.get(ENGINE.name) for _, side in experiment.sides or ()}
+    if not (own := {name: of for name, of in builds.named().items() if name in engines}):
+        return experiment
+    given = experiment.engine or EngineSettings()
+    return experiment.model_copy(update={"engine": given.model_copy(update={"builds": own})})
 
 
 def _check_names(matrix: Matrix) -> None:
@@ -131,15 +147,31 @@ def _sides(experiment: Experiment, base: Path, found: Gathered, artifacts: Artif
 def _build(
     engine: str, folder: str, field: str, experiment: Experiment, base: Path, artifacts: Artifacts
 ) -> dict[str, str]:
-    """Keep the files of an engine's other build: name -> SHA-256. Raises SpecError, ModelFileError."""
+    """Keep an engine's other build: of a command name -> SHA-256, of an engine that a person brought abi -> SHA-256 of
+    its build. Raises SpecError, ModelFileError."""
+    if programs := {PurePath(each.program).name for each in EngineBuilds(artifacts).all() if each.engine == engine}:
+        return _folders(engine, base / folder, field, sorted(programs), artifacts)
     if engine != COMMAND:
         raise SpecError(
             f"{field}: the farm takes no builds of this engine",
-            remedy=f"it does of `{COMMAND}` and `{OURS.name}`; of another compare nights before and after its update",
+            remedy=f"it does of `{COMMAND}`, `{OURS.name}`, and what `farm engines add` brought; of another compare "
+            "nights before and after its update",
         )
     if experiment.workload.command is None:
         raise SpecError(f"{field}: the workload is no command", remedy="give `workload: {command: ..., files: ...}`")
     return program_files(folder, field, base, artifacts)
+
+
+def _folders(engine: str, place: Path, field: str, programs: list[str], artifacts: Artifacts) -> dict[str, str]:
+    """Keep the builds of an engine's folder, in which each ABI has one of its own: abi -> SHA-256."""
+    found = {abi: place / abi for abi in sorted(MACHINES.values()) if (place / abi).is_dir()}
+    if not found:
+        raise ModelFileError(f"{field}: there is no folder of an ABI, such as arm64-v8a, in {place}", remedy=RELATIVE)
+    builds = EngineBuilds(artifacts)
+    try:
+        return {abi: builds.put(read_folder(path, engine, abi, programs, "", artifacts)) for abi, path in found.items()}
+    except ModelFileError as e:
+        raise ModelFileError(f"{field}: {e}", remedy=e.remedy) from e
 
 
 def _agents(folder: Path, field: str, artifacts: Artifacts) -> dict[str, str]:
@@ -148,6 +180,6 @@ def _agents(folder: Path, field: str, artifacts: Artifacts) -> dict[str, str]:
     if not found:
         raise ModelFileError(
             f"{field}: there is no <abi>/pocketfarm-agent in {folder}",
-            remedy="paths are relative to the experiment file, or suite; `make agent` builds one",
+            remedy=f"{RELATIVE}; `make agent` builds one",
         )
     return found

@@ -27,6 +27,8 @@ class PrintedSample(NamedTuple):
 class Unread(ValueError):
     """The output holds no samples as they were described, or something else in their place; the message says what."""
 
+    cause = "unread_output"
+
 
 class Printed(Model):
     """The place of the samples in a program's output; exactly one of regex, path and column."""
@@ -86,6 +88,8 @@ class EngineSettings(Model):
     `{litert: x.tflite, ncnn: [x.param, x.bin]}`. Their outputs are held against the workload's."""
     models_sha256: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Filled in at submission: the files by engine and name."""
+    builds: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Filled in at submission: of each engine of the matrix that a person brought the builds, abi -> SHA-256."""
 
     @field_validator("models", mode="before", json_schema_input_type=dict[str, str | _Files])
     @classmethod

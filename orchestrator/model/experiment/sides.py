@@ -35,9 +35,10 @@ class Side(Model):
     """Filled in at submission: by abi."""
     engine: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Other builds of engines, by name: `{command: builds/next}` runs the workload's command beside the files of that
-    folder instead of `workload.files`; `pocketfarm` is the same as `agent`."""
+    folder instead of `workload.files`; `pocketfarm` is the same as `agent`; of an engine that `farm engines add`
+    brought a folder with one for each ABI."""
     engine_sha256: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
-    """Filled in at submission: by engine, the files of its build."""
+    """Filled in at submission: by engine, the files of its build; of an engine that a person brought its builds."""
     driver: str | None = None
     """Another driver of the side's backend, on devices of this machine: the file that names it to the loader of OpenCL
     (`NAME.icd`) or of Vulkan (`NAME.json`)."""

@@ -1,4 +1,4 @@
-"""The workload: a built-in network, an ONNX file with an input or a set, a language model, or one's own program."""
+"""The workload: a network, an ONNX file with an input or a set, a language model, an engine's own, or a program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from orchestrator.model.quantity import Seconds
 from .dataset import Dataset
 from .training import Training
 
-KINDS = ("network", "onnx", "wait", "command", "language_model")
+KINDS = ("network", "onnx", "model", "wait", "command", "language_model")
 """The fields that say what runs."""
 PLACEHOLDERS = ("backend", "batch", "precision", "samples", "seed", "threads", "warmup")
 """Names in braces that a command may have."""
@@ -38,7 +38,7 @@ Context = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 
 
 class Workload(Model):
-    """A network with seeded weights, an ONNX file, a language model, a command, or a time to wait; one of them."""
+    """A network with seeded weights, an ONNX file, a language model, other engines' model, a command or a wait; one."""
 
     network: str | None = None
     """Name of a built-in network (`farm networks` lists them)."""
@@ -67,6 +67,9 @@ class Workload(Model):
     are compared (`farm agreement`)."""
     training: Training | None = Field(default=None, exclude_if=lambda value: value is None)
     """Train the network instead of running it."""
+    model: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Path of a model in the format of the engines that run it (a file, or a folder of its files), relative to the
+    experiment file: `model.gguf`, `model.tflite`."""
     wait: Seconds | None = Field(default=None, exclude_if=lambda value: value is None)
     """The time that each sample takes, with a unit: `200 ms`. Nothing is computed; for `matrix.engine: wait`."""
 
@@ -76,7 +79,7 @@ class Workload(Model):
     files: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """The folder, or the one file, that the command needs, relative to the experiment file; it runs beside them."""
     files_sha256: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
-    """Filled in at submission: the files by name."""
+    """Filled in at submission: the files of `files`, or of `model`, by name."""
     language_model: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """Path of an ONNX decoder with its cache, relative to the experiment file. A sample is a prompt with its answer:
     tokens are drawn by `seed`, and the answer's are those of the largest logits."""
@@ -111,9 +114,9 @@ class Workload(Model):
         if len(given) != 1:
             raise ValueError(
                 "give exactly one of `network` (a built-in name), `onnx` (a file), `language_model` (a file), "
-                "`command` and `wait`"
+                "`model` (of other engines), `command` and `wait`"
             )
-        alone = given[0] in ("wait", "command", "language_model")
+        alone = given[0] in ("model", "wait", "command", "language_model")
         if alone and any((self.input, self.choices, self.dataset, self.training)):
             raise ValueError(f"a workload with `{self.kind}` has no `input`, `choices`, `dataset` or `training`")
         text = [each for each in (self.prompt, self.generate, self.context) if each is not None]
@@ -132,7 +135,7 @@ class Workload(Model):
     def __hash__(self) -> int:
         sizes = tuple(sorted(self.every_size.items()))
         model = (self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.choices_sha256, self.language_model)
-        return hash((*model, self.input, self.dataset, self.training, self.wait, self.command))
+        return hash((*model, self.input, self.dataset, self.training, self.wait, self.command, self.model))
 
     @property
     def kind(self) -> str:
@@ -183,6 +186,8 @@ class Workload(Model):
             return f"wait {1000 * self.wait:g} ms"
         if self.command is not None:
             return " ".join(PurePosixPath(word).name for word in self.words[:2] if word[:1] not in ("-", "{"))
+        if self.model is not None:
+            return PurePosixPath(self.model).name
         name = self.network or str(self.onnx or self.language_model).rsplit("/", 1)[-1].removesuffix(".onnx")
         return name + "".join(f" {size}={_sizes_text(value)}" for size, value in sorted(self.every_size.items()))
 

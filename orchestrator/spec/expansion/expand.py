@@ -71,7 +71,7 @@ class _Point:
             side.agent_sha256,
             side.driver or "",
             side.driver_sha256 or "",
-            self.engines,
+            self.engines.model_copy(update={"builds": {**self.engines.builds, **side.engine_sha256}}),
         )
 
     @property
@@ -79,12 +79,13 @@ class _Point:
         """The cell that it comes to: options that make no difference fall away."""
         unused = self.unused
         used = {name: value for name, value in self.options.items() if name not in unused}
+        name = str(used.get(ENGINE.name))
         if used.get(ENGINE.name) == ENGINE.default:  # cells of before there were others are the same
             del used[ENGINE.name]
         return Cell(
             workload=self.workload, backend=self.backend, precision=self.precision, options=used, agent=self.agent,
             driver=self.driver, driver_sha256=self.driver_sha256, printed=self.engines.result,
-            model_files=self.engines.models_sha256.get(str(used.get(ENGINE.name)), {}),
+            model_files=self.engines.models_sha256.get(name, {}), build=self.engines.builds.get(name, {}),
         )  # fmt: skip
 
     @property
@@ -319,6 +320,9 @@ def _lacks(cell: Cell, device: Device) -> str:
         return why
     if why := engines[cell.engine].why_no_value(cell.options):
         return why
+    if engines[cell.engine].brought and device.facts.abi not in cell.build:
+        abi, has = device.facts.abi or "ABI", f" (it has {', '.join(sorted(cell.build))})" if cell.build else ""
+        return f"engine {cell.engine} has no folder for {abi}{has}: `farm engines add {cell.engine} FOLDER --abi {abi}`"
     if cell.agent and device.facts.abi not in cell.agent:
         return f"the side has no agent for abi {device.facts.abi or '(unknown)'} (it has {', '.join(cell.agent)})"
     if cell.driver and device.facts.kind != "workstation":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import tempfile
 import urllib.request
 from collections.abc import Iterator
@@ -12,10 +14,12 @@ import pytest
 
 from farm.endpoints import read
 from tests.waiting import eventually
+from workers.devices.admit import host_abi
 
 from .test_up import ROOT, Up, farm
 
 OWN = ROOT / "tests" / "own_engines"
+WORK = "double work(long steps) { double x = 0; for (long i = 0; i < steps; ++i) x += 1.0 / (i + 1); return x; }"
 EXPERIMENT = """\
 schema_version: 1
 name: {name}
@@ -42,7 +46,7 @@ def up() -> Iterator[Up]:
 @pytest.mark.parametrize(
     ("name", "workload", "engines", "configurations"),
     [
-        ("naps", "{network: lenet}", "pocketfarm, nap", {"nap": 1, None: 2}),
+        ("naps", "{network: lenet}", "pocketfarm, nap", {"nap": 2, None: 2}),
         ("waits", "{wait: 100 ms}", "wait", {"wait": 1}),
         ("own", "{command: sleep 0.1}", "command", {"command": 1}),
     ],
@@ -55,9 +59,10 @@ def test_from_a_file_to_table_json_and_metrics(
     file.write_text(EXPERIMENT.format(name=name, workload=workload, engines=engines))
     done = farm("run", str(file), "--wait", "--state", str(up.state))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (
+    fell = (
         "threads: means nothing with engine " in done.stderr or "threads: the command has no {threads}" in done.stderr
     )
+    assert fell is (len(configurations) == 1), "every engine that computes has threads"
     found = json.loads(farm("results", name, "--json", "--raw", "--state", str(up.state)).stdout)
     counted = [each["options"].get("engine") for each in found["summaries"]]
     assert [each["engine"] for each in found["summaries"]] == [engine or "pocketfarm" for engine in counted]
@@ -72,10 +77,10 @@ def test_from_a_file_to_table_json_and_metrics(
     assert (f"engine={engine}" in table or "sleep 0.1" in table) and endpoints is not None
     listed = json.loads(farm("engines", "--json", "--state", str(up.state)).stdout)
     assert {engine or "pocketfarm" for engine in configurations} <= {each["engine"] for each in listed}
-    assert all((each["devices"] or "farm engines install" in each["missing"]) and each["takes"] for each in listed)
+    assert all((each["devices"] or "farm engines " in each["missing"]) and each["takes"] for each in listed)
     if engine == "nap":
         assert "nap.asleep" in table and "wake it" in table, "the engine's own doubt, with its remedy"
-    url, wanted = endpoints.exporter_url, (f'options="engine={engine}"', 'stat="median"')
+    url, wanted = endpoints.exporter_url, (f'options="engine={engine}', 'stat="median"')
 
     def shown() -> int:
         with urllib.request.urlopen(url, timeout=60) as reply:
@@ -83,4 +88,48 @@ def test_from_a_file_to_table_json_and_metrics(
         told = [line for line in lines if line.startswith("farm_results_latency_seconds")]
         return sum(all(word in line for word in wanted) for line in told)
 
-    eventually(lambda: shown() == 2)  # the exporter reads new results every few seconds
+    eventually(lambda: shown() == 2 * configurations[engine])  # the exporter reads new results every few seconds
+
+
+def test_a_folder_is_brought_run_and_removed(up: Up, tmp_path: Path) -> None:
+    """`farm engines add`, an experiment on two virtual phones, its results, `farm engines remove`."""
+    compiler, bench = shutil.which("gcc"), tmp_path / "bench"
+    if compiler is None:
+        pytest.skip("no C compiler")
+    (bench / "lib").mkdir(parents=True)
+    for name, text, flags in (
+        ("lib/libwork.so", WORK, ["-shared", "-fPIC"]),
+        ("llama-bench", (ROOT / "tests" / "data" / "llama_bench.c").read_text(), [f"-L{bench}/lib", "-lwork"]),
+    ):
+        (tmp_path / "it.c").write_text(text)
+        subprocess.run([compiler, "-O1", str(tmp_path / "it.c"), "-o", str(bench / name), *flags], check=True)
+    (tmp_path / "m.gguf").write_text("weights")
+    file, state = tmp_path / "e.yaml", ("--state", str(up.state))
+    file.write_text(
+        EXPERIMENT.format(name="brought", workload="{model: m.gguf}", engines="llama.cpp") + "# engines of phones\n"
+    )
+    done = farm("run", str(file), "--wait", *state)
+    assert done.returncode != 0 and "farm engines add llama.cpp" in done.stderr, "nothing was brought yet"
+    done = farm("engines", "add", "llama.cpp", str(bench), "--abi", "riscv64", *state)
+    assert done.returncode != 0 and "is built for" in done.stderr
+    for said in (f"llama.cpp for {host_abi()}: llama-bench, 2 files", "nothing to do"):
+        done = farm("engines", "add", "llama.cpp", str(bench), "--abi", host_abi(), *state)
+        assert done.returncode == 0 and said in done.stdout + done.stderr, done.stderr
+    (row,) = [each for each in json.loads(farm("engines", "--json", *state).stdout) if each["engine"] == "llama.cpp"]
+    assert len(row["devices"]) >= 2 and row["builds"][0]["abi"] == host_abi() and row["builds"][0]["bytes"] > 0
+    done = farm("run", str(file), "--wait", *state)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(farm("results", "brought", "--json", "--raw", *state).stdout)
+    assert len(found["summaries"]) == 4 and {each["engine"] for each in found["summaries"]} == {"llama.cpp"}
+    for record in found["records"]:
+        timed = [sample for sample in record["samples"] if sample["phase"] == "timed"]
+        (process,) = record["processes"]
+        assert len(timed) == 3 and all(sample["token_count"] == 128 for sample in timed)
+        assert 0 < sum(sample["duration_ns"] for sample in timed) <= process["end_ns"] - process["start_ns"]
+        assert record["runs_on"]["facts"]["driver"] == "llama.cpp 1 (own)" and record["lines"]
+    assert all(each["others"]["generated tokens"] > 0 for each in found["summaries"]), found["summaries"][0].keys()
+    for said in ("llama.cpp is removed", "nothing was brought of an engine"):
+        done = farm("engines", "remove", "llama.cpp", *state)
+        assert said in done.stdout + done.stderr
+    done = farm("run", str(file), "--again", *state)
+    assert done.returncode != 0 and "farm engines add llama.cpp" in done.stderr

@@ -25,6 +25,9 @@ from farm.access import OwnPhones, site_of
 from farm.cli import main
 from orchestrator import acts
 from orchestrator.acts import ACTS, ON_PAGES, Done, Door, Site
+from orchestrator.acts.engine_builds import EngineBuilds
+from orchestrator.acts.engine_folder import read_folder
+from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.ledger import HostState, Ledger
 from orchestrator.ledger.tables import METADATA
 from orchestrator.model.errors import FarmError, ServiceDown
@@ -39,6 +42,8 @@ from .sites import ME, by
 
 Args = tuple[tuple[Any, ...], dict[str, Any]]
 CLOCK = time.time() + 3600.0
+BENCH = Path("of the stage")
+"""Stands for the stage's folder of an engine."""
 
 
 @pytest.fixture
@@ -73,18 +78,28 @@ class Stage:
         ledger.standing.say_of_host("drained", HostState.DRAINING)
         ledger.nights.schedule("scheduled", "s.yaml", "0 2 * * *", b"{}")
         forget_changes(settings.state, "A")
+        self.builds, self.folder = EngineBuilds(Artifacts(settings.state)), settings.state / "bench"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "llama-bench").write_text("#!/bin/sh\n")
+        self.builds.keep(read_folder(self.folder, "benchncnn", "x86", ("llama-bench",), "", Artifacts(settings.state)))
         self.site = Site(settings, ledger, lambda: redis, OwnPhones(settings))
 
     def kept(self) -> dict[str, list[tuple[Any, ...]]]:
-        """All rows of the database but counters, from which numbers may be taken, and the audit; all leases."""
+        """All rows of the database but counters, from which numbers may be taken, and the audit; all leases and
+        builds of engines."""
         engine, names = create_engine(self.settings.ledger), METADATA.tables.keys() - {"counters", "audit"}
         with engine.connect() as connection:
             rows = {name: sorted(map(repr, connection.execute(text(f"SELECT * FROM {name}")))) for name in names}
         engine.dispose()
-        return {**rows, "leases": sorted(map(repr, self.redis.keys("farm:lease*")))}  # type: ignore[dict-item]
+        rest = {
+            "leases": sorted(map(repr, self.redis.keys("farm:lease*"))),
+            "builds": sorted(self.builds.named().items()),
+        }
+        return {**rows, **rest}  # type: ignore[dict-item]
 
     def run(self, act: str, given: Args, actor: acts.Actor = ME) -> Done:
-        return ACTS[act](self.site, actor, *given[0], **given[1])
+        args = (self.folder if each is BENCH else each for each in given[0])
+        return ACTS[act](self.site, actor, *args, **given[1])
 
 
 @pytest.fixture
@@ -115,6 +130,8 @@ FINE: dict[str, Args] = {
     "drain host": of("lab"),
     "resume host": of("drained"),
     "remove host": of("lab", force=True),
+    "add engine": of("llama.cpp", BENCH, "x86_64", ["llama-bench"], "b1"),
+    "remove engine": of("benchncnn"),
     "begin night": of("night-1", "s", 1.0, b"{}"),
     "schedule suite": of("s", "s.yaml", "0 2 * * *", b"{}", CLOCK),
     "unschedule suite": of("scheduled"),
@@ -131,11 +148,14 @@ REFUSED: dict[str, Args] = {
     "drain host": of("nothing"),
     "resume host": of("nothing"),
     "remove host": of("lab"),
+    "add engine": of("llama.cpp", BENCH, "x86_64", ["benchncnn"]),
+    "remove engine": of("llama.cpp"),
     "unschedule suite": of("s"),
 }
 NOTHING: dict[str, Args] = {
     "cancel": of("failed"),
     "retry": of("running"),
+    "add engine": of("benchncnn", BENCH, "x86", ["llama-bench"]),
     "reread": of(["failed"], lambda *_: None),
     "restore": of(),
 }
@@ -202,6 +222,7 @@ COMMANDS = {
     "drain host": ["host", "drain", "lab"],
     "resume host": ["host", "resume", "drained"],
     "remove host": ["host", "remove", "lab", "--force"],
+    "remove engine": ["engines", "remove", "benchncnn"],
     "unschedule suite": ["nightly", "unschedule", "scheduled"],
 }
 FIELDS = {

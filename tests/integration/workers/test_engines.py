@@ -41,6 +41,10 @@ SHAPES: dict[str, tuple[Workload, Workload]] = {
 NAMES = tuple(SHAPES)
 ALIKE = {"litert", "mnn", "ncnn", "openvino", "torch"}
 """Engines that are `onnxruntime` but for their driver: `test_packaged.py`."""
+BROUGHT = {"benchmark_model", "benchncnn", "executor_runner", "llama.cpp", "mnn_benchmark", "mnn_llm_bench"} | {
+    "onnxruntime_perf_test"
+}
+"""Engines that are `command` but for their words and readers: `test_engine_folders.py`."""
 SAMPLES = 3
 ENDLESS = Sampling(warmup=0, samples=100_000, deadline="4 h")
 
@@ -65,8 +69,8 @@ def declared(engine: Engine, record: Record) -> None:
 
 
 def test_a_host_has_these_engines(engines: Engines) -> None:
-    assert tuple(each.name for each in engines if each.name not in ALIKE) == NAMES
-    with pytest.raises(Unsupported, match=r"it has: command, litert, .*, wait, nap"):
+    assert tuple(each.name for each in engines if each.name not in ALIKE | BROUGHT) == NAMES
+    with pytest.raises(Unsupported, match=r"it has: command, benchmark_model, .*, litert, .*, wait, nap"):
         engines.engine("other", "x")
 
 

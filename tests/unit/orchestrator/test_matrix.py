@@ -32,9 +32,9 @@ def subsets(values: list) -> st.SearchStrategy[tuple]:
 
 DEPTH = EngineAxis(name="depth", help="how deep it sleeps", default=1, bounds=(1, 2))
 NAP = EngineFacts(
-    name="nap", takes=("network",), apis=(Api.CPU, Api.VULKAN), precisions=(Precision.FP32,), axes=(DEPTH,)
+    name="nap.pod", takes=("network",), apis=(Api.CPU, Api.VULKAN), precisions=(Precision.FP32,), axes=(DEPTH,)
 )
-AWAY = EngineFacts(name="onnxruntime", takes=("network",), missing="install it")
+AWAY = EngineFacts(name="nap", takes=("network",), missing="install it")
 GPU_ALONE = [name for name, axis in AXES_BY_NAME.items() if "cpu" not in axis.backends and name in VALUES]
 AXES = st.builds(
     Matrix,
@@ -54,7 +54,7 @@ AXES = st.builds(
     fuse=st.none() | subsets(["all", "none", "activation+residual"]),
     tuned=st.none() | subsets([True, False]),
     engine=st.none() | subsets([OURS.name, NAP.name, AWAY.name, "none_has_it"]),
-    of_engines=st.just({}) | subsets([1, 2, 3, "deep"]).map(lambda values: {"nap.depth": values}),
+    of_engines=st.just({}) | subsets([1, 2, 3, "deep"]).map(lambda values: {"nap.pod.depth": values}),
 )
 APIS = st.lists(st.sampled_from(list(Api)), unique=True).flatmap(
     lambda names: st.tuples(*(subsets(list(Precision)).map(lambda p, n=n: make.api(n, *p)) for n in names))
@@ -113,12 +113,12 @@ def test_a_job_only_where_the_device_can(experiment: Experiment, devices: list[D
         assert not engine.missing and job.cell.backend in engine.apis and job.cell.precision in engine.precisions
         assert offered is not None and job.cell.precision in offered.precisions
         own = {name: value for name, value in job.cell.options.items() if name not in AXES_BY_NAME}
-        assert not own or (job.cell.engine == "nap" and own["nap.depth"] in (1, 2)), "a host says what its engines have"
+        assert not own or (job.cell.engine == NAP.name and own["nap.pod.depth"] in (1, 2)), "a host says it"
         assert all(job.cell.backend in AXES_BY_NAME[name].backends for name in job.cell.options.keys() - own)
 
 
 @settings(max_examples=60, deadline=None)
-@given(experiments().filter(lambda experiment: "deep" not in experiment.matrix.options.get("nap.depth", ())))
+@given(experiments().filter(lambda experiment: "deep" not in experiment.matrix.options.get("nap.pod.depth", ())))
 def test_size_counts_what_expand_makes(experiment: Experiment) -> None:
     every = tuple(
         EngineFacts(name=name, takes=("network",), axes=(DEPTH.model_copy(update={"bounds": (1, 3)}),))

@@ -6,12 +6,14 @@ from .drive import drive, quietly, run_folder
 from .exec_program import ExecProgram, lines_of
 from .failure import DeviceSlept, raise_for, raise_if_slept
 from .kill_log import is_crash
+from .printed_program import PrintedProgram, came_one_by_one, placed
 from .process import AgentRun, Follower, Started, has_turn, preparing, start_agent
-from .program_failure import ProgramFailed, last_words, raise_failure
+from .program_failure import Causes, ProgramFailed, cause_in, last_words, raise_failure
 from .request import AgentRequest, BlockRequest, words
 
 __all__ = [
-    "AgentRequest", "AgentRun", "BlockRequest", "DeviceSlept", "ExecProgram", "Follower", "ProgramFailed", "Started",
-    "drive", "has_turn", "is_crash", "last_words", "lines_of", "preparing", "quietly", "raise_failure", "raise_for",
-    "raise_if_slept", "run_folder", "start_agent", "words",
+    "AgentRequest", "AgentRun", "BlockRequest", "Causes", "DeviceSlept", "ExecProgram", "Follower", "PrintedProgram",
+    "ProgramFailed", "Started", "came_one_by_one", "cause_in", "drive", "has_turn", "is_crash", "last_words",
+    "lines_of", "placed", "preparing", "quietly", "raise_failure", "raise_for", "raise_if_slept", "run_folder",
+    "start_agent", "words",
 ]  # fmt: skip

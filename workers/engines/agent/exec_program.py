@@ -20,7 +20,7 @@ from workers.session.supply import DISCHARGING_S
 from .drive import drive, run_folder
 from .failure import raise_for
 from .process import AgentRun, has_turn
-from .program_failure import raise_for_process, signal_of
+from .program_failure import Causes, raise_for_process, signal_of
 from .request import BlockRequest, words
 
 PROGRAMS = "programs"
@@ -47,6 +47,8 @@ class ExecProgram(Program):
     files: dict[str, Path]
     identity: str
     """The hash of the files."""
+    own_causes: Causes = field(default=(), init=False)
+    """Words of the program's own beside those of loaders."""
     agent: AgentRun = field(default_factory=AgentRun, init=False)
     serial: str = field(default="", init=False)
     unread: str = field(default="", init=False)
@@ -70,6 +72,12 @@ class ExecProgram(Program):
         """Return the samples that it has taken and how many ms the last one took, where a line tells them."""
         return None
 
+    def put(self, connection: DeviceConnection, verified: set[str]) -> str:
+        """Bring its files to the device; returns the folder in which it runs; empty: it has none."""
+        if not self.files:
+            return ""
+        return put_files(connection, PROGRAMS, self.identity, self.files, mode=0o755, verified=verified)
+
     def collect(self, connection: DeviceConnection, folder: str) -> None:
         """Take what a run that went well left in its folder; most leave nothing."""
 
@@ -81,10 +89,7 @@ class ExecProgram(Program):
         member = replace(run.member, connection=connection)
         folder = f"{connection.folder}/runs/{run.name.replace('/', '-')}"
         with run_folder(connection, folder, run.tidy):
-            place = folder
-            if self.files:
-                verified = run.trips.verified
-                place = put_files(connection, PROGRAMS, self.identity, self.files, mode=0o755, verified=verified)
+            place = self.put(connection, run.trips.verified) or folder
             run.check()
             run.report("waiting", 0, self.job.sampling.samples, None)
             request = self._request(run, folder, place)
@@ -109,7 +114,7 @@ class ExecProgram(Program):
         if agent.killed or signal_of(agent.events) == "SIGKILL":
             told = f"; its log: {agent.killed_by}" if agent.killed_by else " without a word: most likely out of memory"
             return Verdict(Outcome.KILLED, "killed", (f"the device ended the program{told}",))
-        raise_for_process(agent, self.what, self.serial)
+        raise_for_process(agent, self.what, self.serial, self.own_causes)
         raise_for(agent, self.serial)
         return self.judge_result()
 

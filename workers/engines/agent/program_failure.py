@@ -13,7 +13,9 @@ from orchestrator.model.event import Event, Line, Process
 from .process import AgentRun
 
 LAST_LINES = 5
-CAUSES: tuple[tuple[str, str, str], ...] = (
+Causes = Sequence[tuple[str, str, str]]
+"""Expression, cause, remedy."""
+CAUSES: Causes = (
     (
         r"CANNOT LINK EXECUTABLE.*library|error while loading shared libraries|dlopen failed: library",
         "library_missing",
@@ -46,8 +48,8 @@ class ProgramFailed(StableError):
     cause = "program_failed"
 
 
-def raise_for_process(agent: AgentRun, what: str, serial: str) -> None:
-    """Raise ProgramFailed where the program was not started, or did not end with 0."""
+def raise_for_process(agent: AgentRun, what: str, serial: str, own: Causes = ()) -> None:
+    """Raise ProgramFailed where the program was not started, or did not end with 0. `own`: words of this program."""
     error = agent.error
     if error is None or error.code != "program_failed":
         return
@@ -55,18 +57,17 @@ def raise_for_process(agent: AgentRun, what: str, serial: str) -> None:
     said, name = last_words(lines), signal_of(agent.events)
     text = "\n".join([error.message, *(line.text for line in lines[-50:])])
     cause, remedy = ProgramFailed.cause, "run it by hand on the device, with the same words"
-    for pattern, word, mend in CAUSES:
-        if re.search(pattern, text):
-            cause, remedy = word, mend
-            break
-    else:
-        if name:
-            cause, remedy = (
-                "program_crashed",
-                CRASHES.get(name, "find its fault with a debug build, on this device"),
-            )
+    if found := cause_in(text, (*CAUSES, *own)):
+        cause, remedy = found
+    elif name:
+        cause, remedy = "program_crashed", CRASHES.get(name, "find its fault with a debug build, on this device")
     message = error.message.replace(f"signal {_signal(agent.events)} ended", f"{name} ended") if name else error.message
     raise_failure(cause, f"`{what}`: {message}{said}", serial, remedy)
+
+
+def cause_in(text: str, causes: Causes) -> tuple[str, str] | None:
+    """Return cause and remedy of the first expression that a text has."""
+    return next(((cause, remedy) for pattern, cause, remedy in causes if re.search(pattern, text)), None)
 
 
 def signal_of(events: Iterable[Event]) -> str:

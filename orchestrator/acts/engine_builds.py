@@ -1,0 +1,58 @@
+"""The engines' builds that people brought to the farm: one for each engine and ABI, kept by hash."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.model.base import canonical_json
+from orchestrator.model.engine_build import EngineBuild
+from orchestrator.system.durable_files import write_durably
+
+
+class EngineBuilds:
+    """The builds that experiments of now get; those of before name theirs by hash, among the farm's files."""
+
+    def __init__(self, artifacts: Artifacts) -> None:
+        self._artifacts = artifacts
+        self._folder = artifacts.folder / "engines"
+
+    def put(self, build: EngineBuild) -> str:
+        """Keep it for who names it by its SHA-256, which is returned."""
+        return self._artifacts.put_bytes(_text(build))
+
+    def keep(self, build: EngineBuild) -> None:
+        """Let experiments have it from now on, in the place of the engine's other one for its ABI."""
+        write_durably(self._place(build), self.put(build))
+
+    def has(self, build: EngineBuild) -> bool:
+        """Return whether experiments get this very one."""
+        place = self._place(build)
+        return place.is_file() and place.read_text() == hashlib.sha256(_text(build)).hexdigest()
+
+    def remove(self, engine: str) -> None:
+        """Let no further experiment have a build of the engine."""
+        for path in self._folder.glob(f"{engine}/*"):
+            path.unlink(missing_ok=True)
+
+    def all(self) -> list[EngineBuild]:
+        """Return every build, by engine and ABI. Raises ModelFileError where a kept one is damaged."""
+        return [
+            EngineBuild.read(self._artifacts.path(sha256)) for of in self.named().values() for sha256 in of.values()
+        ]
+
+    def named(self) -> dict[str, dict[str, str]]:
+        """Return the SHA-256 of each, by engine and ABI."""
+        found: dict[str, dict[str, str]] = {}
+        for path in sorted(self._folder.glob("*/*")):
+            if path.suffix != ".partial":
+                found.setdefault(path.parent.name, {})[path.name] = path.read_text()
+        return found
+
+    def _place(self, build: EngineBuild) -> Path:
+        return self._folder / build.engine / build.abi
+
+
+def _text(build: EngineBuild) -> bytes:
+    return canonical_json(build.model_dump(mode="json"))

@@ -1,0 +1,67 @@
+"""What engines' own benchmarks print is read right, or refused."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+
+import pytest
+
+from tests.engine_outputs import Output, engines, outputs, read
+from tests.fuzz.mutations import mutate
+from workers.engines.folder import Unread
+
+CHANGES = int(os.environ.get("POCKETFARM_ENGINE_OUTPUTS", "200"))
+"""Random changes of each engine's outputs; by hand 10000."""
+CLOSE = 1e-3
+PLAIN = {"benchncnn": r" +\S+  min = .*", "mnn_benchmark": r"\[ - \] .*"}
+"""Tools that tell each figure once: in this line of theirs nothing shows a changed digit, and only cuts are tried."""
+
+
+@pytest.mark.parametrize("output", outputs(), ids=lambda output: f"{output.engine}: {output.name}")
+def test_an_output_is_read_as_it_is(output: Output) -> None:
+    if output.refused:
+        with pytest.raises(Unread, match=re.escape(output.refused)) as told:
+            read(output)
+        assert told.value.cause == output.cause
+        return
+    told = read(output)
+    assert [each.duration_ns / 1e6 for each in told.samples] == pytest.approx(output.ms, rel=1e-6)
+    assert told.device and told.mean_of in (1, output.asked.samples)
+
+
+def test_every_engine_has_good_and_bad_ones() -> None:
+    for name in engines():
+        own = [output for output in outputs() if output.engine == name]
+        assert len(own) >= 11 and 4 <= sum(bool(output.ms) for output in own) < len(own)
+
+
+@pytest.mark.parametrize("name", engines())
+def test_a_changed_output_is_refused_or_read_right(name: str, seed: int) -> None:
+    """Never a figure that is not the tool's: cuts, changed digits, lines twice, parts of other outputs."""
+    draw = random.Random(f"{seed} {name}")
+    good = [output for output in outputs() if output.engine == name and output.ms]
+    seeds = [output.text.encode() for output in good]
+    refused = 0
+    for _ in range(CHANGES):
+        output = draw.choice(good)
+        text = changed(output, seeds, draw)
+        try:
+            told = read(output, text)
+        except Unread:
+            refused += 1
+            continue
+        found = [each.duration_ns / 1e6 for each in told.samples]
+        assert found == pytest.approx(output.ms, rel=CLOSE), text
+    assert refused > CHANGES / 5, "changes that change nothing try nothing"
+
+
+def changed(output: Output, seeds: list[bytes], draw: random.Random) -> str:
+    plain = re.search(rf"(?m)^{PLAIN[output.engine]}$", output.text) if output.engine in PLAIN else None
+    if draw.random() < 0.3:
+        return output.text[: draw.randrange(len(output.text))]
+    if plain is None:
+        return mutate([output.text.encode()], draw).decode(errors="replace")
+    before, after = output.text[: plain.start()], output.text[plain.end() :]
+    return mutate([before.encode()], draw).decode(errors="replace") + plain[0] + after
