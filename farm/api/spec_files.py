@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ FILES = (
     ("workload", "input"),
     ("workload", "choices"),
     ("workload", "files"),
+    ("workload", "model"),
     ("workload", "dataset", "inputs"),
     ("workload", "dataset", "labels"),
     ("workload", "training", "dataset", "inputs"),
@@ -23,8 +24,10 @@ FILES = (
     ("published", "study"),
     ("sides", "*", "onnx"),
     ("sides", "*", "agent"),
+    ("sides", "*", "engine", "*"),
+    ("engine", "models", "*"),
 )
-"""Fields of an experiment that name a file or folder; `*`: under any name."""
+"""Fields of an experiment that name a file or folder, or several; `*`: under any name."""
 
 
 def with_files(spec: Mapping[str, Any], base: Path) -> tuple[dict[str, Any], dict[str, Path]]:
@@ -41,11 +44,18 @@ def with_files(spec: Mapping[str, Any], base: Path) -> tuple[dict[str, Any], dic
     return made, files
 
 
-def _named(spec: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    for *path, field in FILES:
-        holders: list[Any] = [spec]
-        for step in path:
-            inner = [each for each in holders if isinstance(each, dict)]
-            holders = [value for each in inner for name, value in each.items() if step in ("*", name)]
-        named = (each for each in holders if isinstance(each, dict) and isinstance(each.get(field), str))
-        yield from ((each, field) for each in named if not each[field].startswith(KEPT))
+def _named(spec: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    return (found for path in FILES for found in _below(spec, path))
+
+
+def _below(holder: Any, path: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+    """Yield where a file is named, and by which key or index of that."""
+    for name in [each for each in holder if path[0] in ("*", each)] if isinstance(holder, dict) else []:
+        if path[1:]:
+            yield from _below(holder[name], path[1:])
+            continue
+        several = isinstance(holder[name], list)
+        places = [(holder[name], index) for index in range(len(holder[name]))] if several else [(holder, name)]
+        for each, key in places:
+            if isinstance(each[key], str) and not each[key].startswith(KEPT):
+                yield each, key
