@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 45_965,  # 16: layers end in GELU, tanh; 190: groups of channels; 610: functions, moves; 930: types
+    "kernels": 45_975,  # 16: layers end in GELU, tanh; 190: groups of channels; 610: functions, moves; 930: types
     "orchestrator": 51_590,  # 80: engines side by side; 60: events; 40: single rows; 350: commands; 1_160: acts
     "workers": 18_165,  # 1_340: engines from packages; 420: programs of one's own; 600: engines behind one door
     "device_agent": 18_820,  # 80: groups, counts by phase; 430: `exec`, children and their output; 350: whole numbers
@@ -22,7 +22,7 @@ LINES = {
     "farm": 12_700,  # 125: `rank`, output read again; 60: beat as a part; 500: sizes of models, figures
     "dashboards": 4_570,  # 60: the ranking; 300: results and downloads on pages, the glossary
     "benchmarks": 11_265,
-    "tests": 77_500,  # 30: beat, limits of a kind, phases; 1_070: engines, own programs; 6_400: drawn faults
+    "tests": 77_530,  # 30: beat, limits of a kind, phases; 1_070: engines, own programs; 6_400: drawn faults
 }
 
 

@@ -67,9 +67,14 @@ class Reading:
     def _read(self, name: str, depth: int) -> tuple[Bounds, _Sum]:
         if name not in self.known:
             found, kind = self._found(name, depth), self.types.get(name)
-            ends = ANY if kind is None or not is_whole(kind) else ends_of(kind)
-            self.known[name] = found if _is_in(found[0], ends) else self._atom(("wrapped", name), ends)
+            self.known[name] = self._in_type(name, found, kind) if kind else found
         return self.known[name]
+
+    def _in_type(self, name: str, found: tuple[Bounds, _Sum], kind: ElementType) -> tuple[Bounds, _Sum]:
+        """Wrap a whole number around, and round a float: the int32 2147483647 is 2147483648 in fp32."""
+        if not is_whole(kind):
+            return _rounded(kind, found[0]), found[1]
+        return found if _is_in(found[0], ends_of(kind)) else self._atom(("wrapped", name), ends_of(kind))
 
     def _found(self, name: str, depth: int) -> tuple[Bounds, _Sum]:
         if name in self.given:
@@ -156,6 +161,8 @@ class Reading:
             kind, expression = computed(node, self.types)
         for letter, name in zip(LETTERS, node.inputs, strict=False):
             bounds, parts = self._read(name, depth + 1)
+            if kind == "f32" and self.types:
+                bounds = _rounded("f32", bounds)
             if parts.parts and prod(self._shape(name)) != prod(shape):  # broadcast: other places
                 bounds, parts = self._atom(("spread", self._key(name), shape), bounds)
             operands[letter] = bounds, parts
@@ -179,7 +186,8 @@ class Reading:
         if isinstance(expression, str):
             return operands[expression]
         if not isinstance(expression, tuple):
-            return (float(expression), float(expression)), _Sum({}, float(expression))
+            number = float(np.float32(expression)) if kind == "f32" and self.types else float(expression)
+            return (number, number), _Sum({}, number)
         function, *arguments = expression
         values = [self._value(node, each, operands, kind) for each in arguments]
         rule = _FUNCTIONS.get(function) if kind == "f32" else _WHOLE.get(function)

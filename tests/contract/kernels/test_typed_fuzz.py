@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx import helper, numpy_helper
+from onnxruntime import InferenceSession
 
 from kernels.compile import compile_graph
 from kernels.frontend.onnx import load_onnx
@@ -63,3 +64,32 @@ def test_long_rows_of_whole_numbers(agent: Agent, api: str, kind: str, large: bo
     assert not ended.code, ended.events[-1]
     for index, (name, wanted) in enumerate(evaluate(graph, {"x": x}).items()):
         np.testing.assert_array_equal(ended.output(index).reshape(wanted.shape), wanted, err_msg=name)
+
+
+@pytest.mark.parametrize("api", CASES)
+def test_ends_of_types_pass_through_floats(agent: Agent, api: str, seed: int, tmp_path: Path) -> None:
+    """Rounded to fp32 the largest numbers of a type pass its end: they are not held in that type behind the float."""
+    rng, make = np.random.default_rng([seed, 93]), helper.make_node
+    inputs, nodes = dict[str, np.ndarray](), []
+    for kind in ("int8", "int16", "uint16", "int32", "uint32"):
+        ends, name = np.iinfo(kind), f"x_{kind}"
+        inputs[name] = (rng.choice([ends.min, ends.max], (3, 4)) - rng.integers(0, 99, (3, 4))).astype(kind)
+        op = str(rng.choice(["Transpose", "Relu", "Abs", "Neg", "Identity"]))
+        nodes += [
+            make("Cast", [name], [f"f_{kind}"], to=1), make(op, [f"f_{kind}"], [f"m_{kind}"]),
+            make("Cast", [f"m_{kind}"], [f"w_{kind}"], to=7), make("Sub", [f"w_{kind}", "y"], [f"z_{kind}"]),
+        ]  # fmt: skip
+    types = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in inputs.items()}
+    made = helper.make_graph(
+        nodes, "m", [helper.make_tensor_value_info(name, types[name], (3, 4)) for name in inputs],
+        [helper.make_tensor_value_info(name.replace("x_", "z_"), 7, None) for name in inputs],
+        [numpy_helper.from_array(np.array([int(rng.integers(-9, 9))]), "y")],
+    )  # fmt: skip
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    graph, wanted = load_onnx(tmp_path / "m.onnx"), InferenceSession(model.SerializeToString()).run(None, inputs)
+    bundle = compile_graph(graph, Options(api), limits_here(agent.binary, api))  # type: ignore[arg-type]
+    ended = agent.run(bundle, inputs, "--samples", 1)
+    assert not ended.code, ended.events[-1]
+    for index, each in enumerate(wanted):
+        np.testing.assert_array_equal(ended.output(index).reshape(each.shape), each)
