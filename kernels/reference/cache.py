@@ -38,9 +38,9 @@ def attend(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
     scores = np.where(seen, scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)
-    read = np.where(seen.any((2, 3))[:, 0, :, None][:, None], values, 0)  # what is behind has no meaning
-    found = np.einsum("bhgrc,bhce->brhge", weights, read)
-    return np.asarray(found.reshape(shape))
+    read = [np.where(seen[:, :, 0, row, :, None], values, 0) for row in range(a["rows"])]  # a row looks at no more
+    found = [np.einsum("bhgc,bhce->bhge", weights[:, :, :, row], each) for row, each in enumerate(read)]
+    return np.stack(found, 1).reshape(shape)
 
 
 def _places(node: Node, ends: Any) -> npt.NDArray[np.int64]:

@@ -17,7 +17,7 @@ FIRST_LEVEL = {
         ppoll prctl pread printf pthread_create pthread_setspecific pthread_sigmask puts read readdir realpath rename
         sched_getaffinity sched_setaffinity sched_yield setpgid setpriority setsid sigaddset sigemptyset signal
         sigprocmask sinf snprintf sscanf strcmp strcspn strerror strlen strtod strtol strtoll strtoul strtoull sysconf
-        tanf timerfd_create timerfd_settime tolower uname unlink wait4 wmemchr write
+        tanf tanhf timerfd_create timerfd_settime tolower uname unlink wait4 wmemchr write
         """,
         23: "sigtimedwait stderr",
     }.items()

@@ -127,7 +127,7 @@ def test_a_folder_is_brought_run_and_removed(up: Up, tmp_path: Path) -> None:
         assert len(timed) == 3 and all(sample["token_count"] == 128 for sample in timed)
         assert 0 < sum(sample["duration_ns"] for sample in timed) <= process["end_ns"] - process["start_ns"]
         assert record["runs_on"]["facts"]["driver"] == "llama.cpp 1 (own)" and record["lines"]
-    assert all(each["others"]["generated tokens"] > 0 for each in found["summaries"]), found["summaries"][0].keys()
+    assert all(each["generated_tokens_per_s"]["value"] > 0 for each in found["summaries"]), found["summaries"][0].keys()
     for said in ("llama.cpp is removed", "nothing was brought of an engine"):
         done = farm("engines", "remove", "llama.cpp", *state)
         assert said in done.stdout + done.stderr

@@ -58,11 +58,12 @@ def came_one_by_one(run: Sample, found: Sequence[PrintedSample]) -> bool:
 def placed(run: Sample, found: Sequence[PrintedSample], mean_of: int = 1) -> list[Sample]:
     """Return the samples of a run of the program: where their lines came if they came one by one, else one after the
     other up to the last line. `mean_of`: the runs of which each is the mean."""
-    one_by_one = came_one_by_one(run, found)
+    one_by_one, last_ns = came_one_by_one(run, found), run.start_ns + run.duration_ns  # a line may be read afterwards
     left_ns = sum(each.duration_ns for each in found) * mean_of
     samples = []
     for place, each in enumerate(found):
-        start_ns = (each.t_ns - each.duration_ns * mean_of) if one_by_one else found[-1].t_ns - left_ns
+        start_ns = min((each if one_by_one else found[-1]).t_ns, last_ns)
+        start_ns -= each.duration_ns * mean_of if one_by_one else left_ns
         left_ns -= each.duration_ns * mean_of
         update = {
             "index": run.index if len(found) == 1 else place,
