@@ -63,5 +63,5 @@ def lines_of(text: str, stream: Any = "stdout") -> list[Line]:
 
 
 def read(output: Output, text: str | None = None) -> Told:
-    """What is read in an output, or in another text in its place. Raises Unread."""
+    """Return what is read in an output, or in another text in its place. Raises Unread."""
     return engines()[output.engine].read(lines_of(output.text if text is None else text, output.stream), output.asked)

@@ -250,7 +250,7 @@ def test_row_norm(agent: Agent, draw: np.random.Generator, threads: int) -> None
 
 @pytest.mark.parametrize("op", ["append", "attend"])
 def test_a_cache(agent: Agent, draw: np.random.Generator, op: str) -> None:
-    """Of rows that lie in wider ones, normalised and turned or not; what is behind the valid places is infinite, and
+    """Draw rows that lie in wider ones, normalised and turned or not; what is behind the valid places is infinite, and
     what is before the new ones not written."""
     calls, expected, written, attends = Calls(op), [], [], op == "attend"
     for _ in range(CASES):

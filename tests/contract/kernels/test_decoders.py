@@ -31,7 +31,7 @@ def drawn(folder: Path, architecture: str, rng: np.random.Generator) -> Graph:
 @pytest.mark.parametrize("architecture", SAID)
 @pytest.mark.parametrize("backend", ["cpu", "opencl"])
 def test_a_layer_takes_few_steps(tmp_path: Path, seed: int, architecture: str, backend: Backend) -> None:
-    """Of a piece of a prompt, and of a token, whose cache is state."""
+    """Count the steps of a piece of a prompt and of a token, whose cache is state."""
     wanted, found, path = STEPS.get(architecture, {}).get(backend, 10), [], tmp_path / "m.gguf"
     tokens, capacity = (int(each) for each in np.random.default_rng(seed).integers((2, 9), (9, CONTEXT)))
     for layers in (2, 5):
@@ -50,7 +50,7 @@ def test_a_layer_takes_few_steps(tmp_path: Path, seed: int, architecture: str, b
 def test_the_agent_decodes_as_the_reference(
     agent: Agent, tmp_path: Path, seed: int, backend: Backend, precision: str, shaders: Path
 ) -> None:
-    """Of a drawn architecture, over a cache of which a random part is valid, and the rest is infinite."""
+    """Draw an architecture, over a cache of which a random part is valid, and the rest is infinite."""
     rng = np.random.default_rng([seed, len(backend + precision)])
     graph = drawn(tmp_path, str(rng.choice([*SAID])), rng)
     (batch, tokens), capacity = graph.shapes["tokens"], graph.shapes["past_key_values.0.key"][2]

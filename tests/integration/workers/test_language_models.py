@@ -46,7 +46,7 @@ def bench(lab_settings: Settings, lab: Wiring) -> Workbench:
 
 
 def asked(model: Drawn, state: Path, backend: str, **text: object) -> Experiment:
-    """As `farm run` takes it."""
+    """Return the experiment as `farm run` takes it."""
     experiment = {
         "name": "talks",
         "workload": {"language_model": model.path.name, "seed": 7, **text},

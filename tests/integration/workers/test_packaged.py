@@ -268,7 +268,7 @@ def test_a_converter_has_its_time_and_its_words(
 
 
 def test_what_waits_for_its_device_is_kept(here: Runner, tmp_path: Path, seed: int) -> None:
-    """Of prepared programs the newest are kept, and those that somebody has asked for lately, however many."""
+    """The newest prepared programs are kept, and those that somebody has asked for lately, however many."""
     rng, engine = random.Random(seed), Engines(Host.alone(installed(tmp_path, "onnxruntime"))).engine("onnxruntime")
     folder, now = tmp_path / "cache" / "packaged", time.time()
     ages = sorted(rng.choice((0.1, 0.8, 1.2, 2.0)) * IN_USE_S + place for place in range(KEPT + rng.randint(5, 40)))

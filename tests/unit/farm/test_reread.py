@@ -102,6 +102,6 @@ def test_a_mended_parser_corrects_what_is_kept(farm: Run, tmp_path: Path, seed: 
 
 
 def _counted(ledger: Ledger) -> list[Any]:
-    """What the farm did, as metrics count it."""
+    """Return what the farm did, as metrics count it."""
     with ledger._database.read() as connection:
         return [counted.count(connection, what) for what in ("attempts", "records")]

@@ -77,7 +77,7 @@ def test_other_engines_are_excluded_with_the_reason() -> None:
 
 
 def test_figures_are_ratios_of_sums(seed: int) -> None:
-    """Of drawn answers of unlike length: each equals what NumPy makes of the same times."""
+    """Draw answers of unlike length: each figure equals what NumPy makes of the same times."""
     rng = np.random.default_rng(seed)
     plain = record(cell("cpu"), [1.0] * int(rng.integers(1, 6)))
     drawn = [_answer(each, rng) for each in plain.samples]

@@ -99,7 +99,7 @@ def test_a_side_has_a_driver_of_its_backend_on_machines_of_the_farm() -> None:
 
 
 def test_a_side_has_another_build_of_an_engine(tmp_path: Path, seed: int) -> None:
-    """Of a command its folder by content, whatever that is called; of our own engine the agent."""
+    """A command's build is its folder by content, whatever that is called; our own engine's is the agent."""
     random, artifacts = Random(seed), Artifacts(tmp_path / "state")
     texts = {name: f"#!/bin/sh\necho {name} {random.random()}\n" for name in ("now", "next", "same")}
     texts["same"] = texts["now"]

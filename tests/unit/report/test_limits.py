@@ -104,7 +104,7 @@ def test_terminal_and_page_show_it_with_a_chart() -> None:
 
 
 def test_limits_are_set_beside_those_of_devices_of_the_same_kind(seed: int) -> None:
-    """What virtual phones can hold comes from their profiles: it says nothing of phones, however they are mixed."""
+    """The memory of virtual phones comes from their profiles: it says nothing of phones, however they are mixed."""
     chance = random.Random(seed)
     finding = {"text": "more memory, more units", "metric": "limit", "expect": "by_memory"}
     published = ASKED.published.model_dump() | {"findings": [finding]} if ASKED.published else {}
