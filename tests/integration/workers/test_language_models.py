@@ -138,7 +138,7 @@ def test_wrong_tokens_are_told(
     honest, answer = PlanProgram.of, right.samples[0].tokens
 
     def other(*given: object) -> PlanProgram:
-        """With tokens of which another answer follows."""
+        """Replace the prompt by tokens that another answer follows."""
         made = honest(*given)  # type: ignore[arg-type]
         while True:
             tokens = rng.integers(0, model.words, 6)

@@ -1,4 +1,4 @@
-"""What engines' own benchmarks print is read right, or refused."""
+"""The output of engines' own benchmarks is read right, or refused."""
 
 from __future__ import annotations
 
