@@ -12,12 +12,12 @@
 INCLUDE split_places
     const int begin = lowest + split * share;
     const int end = IMIN(begin + share, own + 1);
-    if (begin > own) return;
+    const int queried = begin < end ? TOGETHER * DEPTH4 : 0;  // a split without places meets the barriers alone
     const int shared_head = first_head / (heads / kept);
     const int plane = (image * kept + shared_head) * capacity;
 #define ROW(at) LOAD_src(at)
 #define SCALE(at) LOAD_norm(at)
-    for (int i = me; i < TOGETHER * DEPTH4; i += GROUP) {
+    for (int i = me; i < queried; i += GROUP) {
         const int column = i % DEPTH4;
         const int from = src_start + image * src_batch + (first_head + i / DEPTH4) * src_head;
 INCLUDE turned_row
@@ -26,8 +26,8 @@ INCLUDE turned_row
 #if APPENDS
 #undef ROW
 #undef SCALE
-#define ROW(at) LOAD_key(at)
-#define SCALE(at) LOAD_key_norm(at)
+#define ROW(at) LOAD_new_key(at)
+#define SCALE(at) LOAD_new_norm(at)
     const int added = place == own && end > own ? own : -1;
     if (added >= 0) {
         const bool is_first = first_head % (heads / kept) == 0;
@@ -35,12 +35,12 @@ INCLUDE turned_row
             const int from = key_start + image * key_batch + shared_head * key_head;
 INCLUDE turned_row
             tile_k[column] = value;
-            if (is_first) STORE_k((plane + own) * DEPTH4 + column, value);
+            if (is_first) STORE_key_cache((plane + own) * DEPTH4 + column, value);
         }
         for (int column = me; column < COLUMNS4; column += GROUP) {
-            const WIDE4 value = TO_WIDE4(LOAD_value(value_start + image * value_batch + shared_head * value_head + column));
+            const WIDE4 value = TO_WIDE4(LOAD_new_value(value_start + image * value_batch + shared_head * value_head + column));
             tile_v[column] = value;
-            if (is_first) STORE_v((plane + own) * COLUMNS4 + column, value);
+            if (is_first) STORE_value_cache((plane + own) * COLUMNS4 + column, value);
         }
     }
 #endif
@@ -62,10 +62,10 @@ INCLUDE turned_row
         FLOAT4 keys[KEYS];
         FLOAT4 values[VALUES];
         UNROLL for (int j = 0; j < KEYS; ++j) {
-            keys[j] = LOAD_k((plane + first + looked) * DEPTH4 + IMIN(lane + j * LANES, DEPTH4 - 1));
+            keys[j] = LOAD_key_cache((plane + first + looked) * DEPTH4 + IMIN(lane + j * LANES, DEPTH4 - 1));
         }
         UNROLL for (int j = 0; j < VALUES; ++j) {  // on their way while scores are computed
-            values[j] = LOAD_v((plane + first + IMIN(part + j * PARTS, there - 1)) * COLUMNS4 + column);
+            values[j] = LOAD_value_cache((plane + first + IMIN(part + j * PARTS, there - 1)) * COLUMNS4 + column);
         }
 #if APPENDS
         if (first + looked == added) {
@@ -124,17 +124,17 @@ INCLUDE turned_row
         meeting[me] = whole[h];
         if (me == h % LANES * PLACES) factors[h] = most[h / LANES];
         BARRIER;
-        if (me < COLUMNS4) {
+        if (me < COLUMNS4 && queried > 0) {
             for (int p = 1; p < PARTS; ++p) {
                 sums[h] += held[p * COLUMNS4 + me];
                 whole[h] += meeting[p * COLUMNS4 + me];
             }
-            const int out = image * heads + first_head + h;
+            const int number = image * heads + first_head + h;
 #if SPLITS == 1
-            STORE_dst(out * COLUMNS4 + me, sums[h] / WIDE_SPLAT(whole[h]));
+            STORE_dst(number * COLUMNS4 + me, sums[h] / WIDE_SPLAT(whole[h]));
 #else
-            STORE_dst((out * SPLITS + split) * (COLUMNS4 + 1) + me, sums[h]);
-            if (me == 0) STORE_dst((out * SPLITS + split) * (COLUMNS4 + 1) + COLUMNS4, WIDE_VEC4(factors[h], whole[h], 0.0f, 0.0f));
+            STORE_dst((number * SPLITS + split) * (COLUMNS4 + 1) + me, sums[h]);
+            if (me == 0) STORE_dst((number * SPLITS + split) * (COLUMNS4 + 1) + COLUMNS4, WIDE_VEC4(factors[h], whole[h], 0.0f, 0.0f));
 #endif
         }
     }

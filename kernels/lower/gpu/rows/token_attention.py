@@ -86,7 +86,7 @@ _KEY, _VALUE = (tuple(f"{name}_{of}" for of in ("start", "batch", "head")) for n
 _ATTEND = Kernel(
     "attend_token",
     body("attend_token"),
-    (Buffer("src"), Buffer("k"), Buffer("v"), _ENDS, result("dst")),
+    (Buffer("src"), Buffer("key_cache"), Buffer("value_cache"), _ENDS, result("dst")),
     (*_VALID, "kept", *PLACE[:3]),
     ("scale", "softcap"),
     tile=TokenTile,
@@ -136,8 +136,8 @@ def lower_attend(context: GpuContext, node: Node) -> None:
     heads, appended = a["heads"], _appended(context, node)
     kernel = beside(_ATTEND, turned=tile.half4 > 0, normed=a["normed"])
     ends = single(context, node.inputs[3])
-    buffers = {"src": plain(context, node.inputs[0]), "k": plain(context, node.inputs[1])}
-    buffers |= {"v": plain(context, node.inputs[2]), "ends": ends}
+    buffers = {"src": plain(context, node.inputs[0]), "key_cache": plain(context, node.inputs[1])}
+    buffers |= {"value_cache": plain(context, node.inputs[2]), "ends": ends}
     names = zip(("cosines", "sines", "norm"), node.inputs[4:], strict=False)
     buffers |= {name: plain(context, tensor) for name, tensor in names if tensor}
     ints = {"heads": heads, "capacity": capacity, "window": a["window"], "kept": kept}
@@ -145,11 +145,11 @@ def lower_attend(context: GpuContext, node: Node) -> None:
     ints |= {"places": shapes[node.inputs[4]][0]} if a["turned"] else {}
     floats = {"scale": float(a["scale"]), "softcap": float(a["softcap"])}
     floats |= {"epsilon": float(a["epsilon"])} if a["normed"] else {}
-    for name, words, append in zip(("key", "value"), (_KEY, _VALUE), appended.values(), strict=False):
+    for name, words, append in zip(("new_key", "new_value"), (_KEY, _VALUE), appended.values(), strict=False):
         buffers |= {name: plain(context, append.inputs[1])}
         ints |= {word: n // 4 for word, n in zip(words, append.attributes["place"], strict=False)}
         if append.attributes["normed"]:
-            buffers |= {"key_norm": plain(context, append.inputs[5])}
+            buffers |= {"new_norm": plain(context, append.inputs[5])}
     if appended:
         kernel = _appending(kernel)
     switches = {"NORMED": int(a["normed"]), "BY_PLACE": int(a["by_place"]), "CAPPED": int(a["softcap"] > 0)}
@@ -176,10 +176,10 @@ def lower_attend(context: GpuContext, node: Node) -> None:
 
 def _appending(kernel: Kernel) -> Kernel:
     """The kernel that puts the token's own key and value into the cache."""
-    caches = {name: changed(name) for name in ("k", "v")}
+    caches = {name: changed(name) for name in ("key_cache", "value_cache")}
     *read, written = (caches.get(buffer.name, buffer) for buffer in kernel.buffers)
     normed = any(buffer.name == "norm" for buffer in kernel.buffers)
-    own = (Buffer("key"), Buffer("value"), *(Buffer("key_norm"),) * normed)
+    own = (Buffer("new_key"), Buffer("new_value"), *(Buffer("new_norm"),) * normed)
     name, ints = f"{kernel.name}_appending", (*kernel.ints, *_KEY, *_VALUE)
     return replace(kernel, name=name, buffers=(*read, *own, written), ints=ints)
 
