@@ -1,6 +1,6 @@
 """Tokens of a random Llama on our engine: the time of each behind several contexts, and how fast it reads.
 
-    python -m benchmarks.engine.tokens --backends opencl,vulkan --precisions fp16 --model 0.5b --contexts 128,1024 [-o raw.json]
+    python -m benchmarks.engine.tokens --precisions fp16 --model 0.5b --contexts 128,1024 [-o raw.json]
 
 A token reads the weights of its pass and the valid part of the cache: these bytes, counted from the plan, over the
 median time between two tokens, stand beside the bandwidth of a copy that is measured by the same agent. The prompt has

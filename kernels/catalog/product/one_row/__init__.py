@@ -17,8 +17,9 @@ from kernels.source.tile import Tile, derived
 
 _PIECES = 16
 """Work-items at most that add up the parts of one sum before a last one does."""
-_LINE, _SECTOR = 64, 32
-"""Bytes of a row of the matrix that a work-group reads side by side, where there are enough work-groups; and at least."""
+_LINES, _SECTOR = {256: 4, 64: 1}, 32
+"""Bytes of a row of the matrix that a work-group reads side by side, by the work-groups that they leave each compute
+unit; and at least."""
 _GROUP, _FEW_GROUPS = 256, 512
 """Work-items of a work-group, and where there are fewer than two a compute unit."""
 _TURNS = 2
@@ -154,9 +155,8 @@ def _default(product: Product, options: Options, limits: Limits) -> RowTile:
     vector = 8 if options.half else 16
     width = 2 if options.half and not limits.unified_memory and product.columns4 % 2 == 0 else 1
     units = limits.compute_units or (_UNITS_OF_A_PHONE if limits.unified_memory else _UNITS)
-    cx = _LINE // (vector * width)
-    if -(-product.columns4 // (cx * width)) < units:
-        cx = _SECTOR // (vector * width)
+    groups = {line: -(-product.columns4 * vector // line) for line in _LINES}
+    cx = next((line for line, each in _LINES.items() if groups[line] >= each * units), _SECTOR) // (vector * width)
     few = -(-product.columns4 // (cx * width)) < 2 * units and not limits.unified_memory
     most = limits.within(KERNEL.name).max_work_group or 64
     group = min(_FEW_GROUPS if few else _GROUP, most, *limits.max_work_item_sizes[:1])

@@ -20,7 +20,7 @@ from kernels.lower.gpu.taking import grown
 from kernels.lower.states import writes_in_place
 from kernels.plan.model import Tensor
 from kernels.source.kernel import Buffer, Kernel, LocalArray, changed, result
-from kernels.source.tile import Tile, derived
+from kernels.source.tile import derived
 
 from .cached import PLACE, RowTile, beside, lower_cached
 

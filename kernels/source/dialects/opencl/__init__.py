@@ -80,6 +80,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
     arguments += ["const Scalars scalars"] if kernel.ints or kernel.floats else []
     joined = ",\n    ".join(arguments)
     computed = _COMPUTED.format(scalar="half" if narrow else "float")
+    raw = _raw_as_stored(kernel) if kernel.matrix_units else raw_as_computed(kernel)
     clamps = _IMPRECISE if precision == "imprecise" else _KEEPING_NAN
     return (
         f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{clamps}{computed}"
@@ -88,7 +89,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
         f"{kernel.functions}{MACROS}{integers.opencl(kernel, kernel.source(constants))}"
         f"{MATRICES + UNITS + _RAW if kernel.matrix_units else ''}{WARPGROUPS if kernel.warpgroups else ''}"
         f"{FRAGMENTS if kernel.fragments else ''}"
-        f"{accessors}\n{_eights(kernel, precision)}{_raw_as_stored(kernel) if kernel.matrix_units else raw_as_computed(kernel)}\n"
+        f"{accessors}\n{_eights(kernel, precision)}{raw}\n"
         f"{_DIVISION if 'DIVIDE(' in kernel.source(constants) else ''}"
         f"{dot_products.OPENCL if kernel.whole_numbers else ''}"
         f"{_scalars(kernel)}"

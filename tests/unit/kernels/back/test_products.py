@@ -28,7 +28,8 @@ SIZES = {
 WORDS = (
     "auto", "blocked", "blocked 8x8", "blocked 16x32", "blocked 8x4", "registers", "registers 4x2x4",
     "registers 8x1x8", "registers 3x1x16", "split_depth", "split_depth 2x8",
-    "split_depth 4x16x3", "split_depth 1x1x16", "tiled", "tiled 8x4x1x1x4",
+    "one_row", "one_row 2x8x1x4", "one_row 4x16x1x1", "split_depth 4x16x3", "split_depth 1x1x16",
+    "tiled", "tiled 8x4x1x1x4",
     "tiled 8x8x1x2x2", "tiled 8x8x2x1x4", "tiled 16x4x3x3x2",
     "tiled 16x8x2x3x2", "tiled 8x4x1x1x4x1", "tiled 8x8x1x2x2x1", "panels",
     "panels 1x1x16", "panels 4x2x4", "panels 3x1x8", "panels 8x4x4",
@@ -57,6 +58,7 @@ def every(depth: int = 130) -> Graph:
             "dense": dense(33, depth, 70),
             "dense_odd": dense(9, 13, 22),
             "dense_row": dense(1, 301, 19),
+            "dense_row_of_fours": dense(1, 300, 40),
         }
     )
 
