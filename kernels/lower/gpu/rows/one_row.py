@@ -24,7 +24,7 @@ class Beside:
     call: Call
     buffers: Mapping[str, str] = field(default_factory=dict)
     epsilon: tuple[float, ...] = ()
-    """Of the norm, where it normalises."""
+    """The norm's, where it normalises."""
     computes_other: bool = False
     """The result of a second matrix is `other` where it ends."""
 

@@ -46,11 +46,11 @@ class TokenTile(RowTile):
     @derived
     def places(self) -> int:
         """Places of a turn."""
-        return self.group // self.lanes
+        return max(1, self.group // self.lanes)
 
     @derived
     def parts(self) -> int:
-        return self.group // self.columns4
+        return max(1, self.group // self.columns4)
 
     @derived
     def keys(self) -> int:

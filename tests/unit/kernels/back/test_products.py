@@ -186,7 +186,7 @@ def test_auto_is_by_the_kind_of_device() -> None:
     assert PRODUCTS.choose(tuned, desktop, "", large) == Choice("registers", "2x1x8")
     weights = [Product(1, rows, 512, 512, right_is_constant=True) for rows in (512, 1)]
     assert [PRODUCTS.choose(options, cpu, "", one) for one in weights] == [Choice("panels")] * 2
-    assert [PRODUCTS.choose(options, phone, "", one).algorithm for one in weights] == ["registers", "split_depth"]
+    assert [PRODUCTS.choose(options, phone, "", one).algorithm for one in weights] == ["registers", "one_row"]
     asked = Options("opencl", product="blocked 16x16", tuned=tuned.tuned)
     assert PRODUCTS.choose(asked, desktop, "", large) == Choice("blocked", "16x16")
 
