@@ -19,9 +19,7 @@ Arrays = dict[str, np.ndarray]
 def drawn_device(rng: np.random.Generator) -> Limits:
     group, local = int(rng.choice([64, 256, 1024])), int(rng.choice([16, 48])) << 10
     units = int(rng.choice([0, rng.integers(1, 160)]))
-    return Limits(
-        unified_memory=bool(rng.integers(2)), max_work_group=group, local_bytes=local, compute_units=units
-    )
+    return Limits(unified_memory=bool(rng.integers(2)), max_work_group=group, local_bytes=local, compute_units=units)
 
 
 def attention(rng: np.random.Generator) -> tuple[Graph, Arrays]:
