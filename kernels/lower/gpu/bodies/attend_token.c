@@ -15,6 +15,22 @@ INCLUDE split_places
     const int queried = begin < end ? TOGETHER * DEPTH4 : 0;  // a split without places meets the barriers alone
     const int shared_head = first_head / (heads / kept);
     const int plane = (image * kept + shared_head) * capacity;
+    const int lane = me % LANES;
+    const int part = me / COLUMNS4;
+#if APPENDS
+    const int last = IMIN(end, place == own ? own : own + 1) - 1;  // nobody reads the row that is written meanwhile
+#else
+    const int last = end - 1;
+#endif
+    FLOAT4 keys[KEYS];
+    FLOAT4 values[VALUES];
+    UNROLL for (int j = 0; j < KEYS; ++j) keys[j] = SPLAT(0.0f);
+    UNROLL for (int j = 0; j < VALUES; ++j) values[j] = SPLAT(0.0f);
+    {  // on their way while the query is turned, and later ones while those before are added up
+        const int first = begin;
+        const int column = me % COLUMNS4;
+INCLUDE token_reads
+    }
 #define ROW(at) LOAD_src(at)
 #define SCALE(at) LOAD_norm(at)
     for (int i = me; i < queried; i += GROUP) {
@@ -45,9 +61,6 @@ INCLUDE turned_row
     }
 #endif
     BARRIER;
-    const int lane = me % LANES;
-    const int column = me % COLUMNS4;
-    const int part = me / COLUMNS4;
     WIDE4 sums[TOGETHER];
     float whole[TOGETHER];
     float most[PAIRS];
@@ -56,23 +69,15 @@ INCLUDE turned_row
         whole[h] = 0.0f;
     }
     UNROLL for (int n = 0; n < PAIRS; ++n) most[n] = -3.4028234e38f;
-    for (int first = begin; first < end; first += PLACES) {
-        const int there = IMIN(PLACES, end - first);
-        const int looked = IMIN(me / LANES, there - 1);
-        FLOAT4 keys[KEYS];
-        FLOAT4 values[VALUES];
-        UNROLL for (int j = 0; j < KEYS; ++j) {
-            keys[j] = LOAD_key_cache((plane + first + looked) * DEPTH4 + IMIN(lane + j * LANES, DEPTH4 - 1));
-        }
-        UNROLL for (int j = 0; j < VALUES; ++j) {  // on their way while scores are computed
-            values[j] = LOAD_value_cache((plane + first + IMIN(part + j * PARTS, there - 1)) * COLUMNS4 + column);
-        }
+    const int column = me % COLUMNS4;
+    for (int turn = begin; turn < end; turn += PLACES) {
+        const int there = IMIN(PLACES, end - turn);
 #if APPENDS
-        if (first + looked == added) {
+        if (turn + me / LANES == added) {
             UNROLL for (int j = 0; j < KEYS; ++j) keys[j] = tile_k[IMIN(lane + j * LANES, DEPTH4 - 1)];
         }
         UNROLL for (int j = 0; j < VALUES; ++j) {
-            if (first + part + j * PARTS == added) values[j] = tile_v[column];
+            if (turn + part + j * PARTS == added) values[j] = tile_v[column];
         }
 #endif
         UNROLL for (int h = 0; h < TOGETHER; ++h) {
@@ -117,6 +122,8 @@ INCLUDE turned_row
                 }
             }
         }
+        const int first = turn + PLACES;
+INCLUDE token_reads
     }
     UNROLL for (int h = 0; h < TOGETHER; ++h) {
         BARRIER;
