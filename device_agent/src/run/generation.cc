@@ -1,7 +1,7 @@
 #include "generation.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstring>
 
 #include "checkpoint.h"
@@ -17,6 +17,35 @@ Status write_whole(Backend& backend, const Buffer& buffer, const std::vector<int
   if (buffer.type == Type::i64) return backend.write(buffer, numbers.data(), numbers.size() * sizeof(int64_t));
   const std::vector<int32_t> narrow(numbers.begin(), numbers.end());
   return backend.write(buffer, narrow.data(), narrow.size() * sizeof(int32_t));
+}
+
+// The first of the largest numbers; -1: one is NaN. Each of kLanes numbers is compared with its own, so that compilers take
+// vectors: a vocabulary has a hundred thousand, and a token waits for them.
+constexpr size_t kLanes = 16;
+
+int64_t largest(const float* row, size_t width) {
+  std::array<float, kLanes> most;
+  std::array<int, kLanes> odd{};
+  most.fill(row[0]);
+  const size_t whole = width / kLanes * kLanes;
+  for (size_t i = 0; i < whole; i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const float x = row[i + lane];
+      odd[lane] |= x != x;
+      most[lane] = x > most[lane] ? x : most[lane];
+    }
+  for (size_t i = whole; i < width; ++i) {
+    odd[0] |= row[i] != row[i];
+    most[0] = std::max(most[0], row[i]);
+  }
+  if (std::any_of(odd.begin(), odd.end(), [](int any) { return any != 0; })) return -1;
+  const float found = *std::max_element(most.begin(), most.end());
+  for (size_t i = 0; i < whole; i += kLanes) {
+    int any = 0;
+    for (size_t lane = 0; lane < kLanes; ++lane) any |= row[i + lane] == found;
+    if (any != 0) return std::find(row + i, row + i + kLanes, found) - row;
+  }
+  return std::find(row + whole, row + width, found) - row;
 }
 
 }  // namespace
@@ -92,20 +121,18 @@ Status Generation::take(size_t begin, size_t end) {
   return kOk;
 }
 
-Result<int64_t> Generation::best() const {
+Result<int64_t> Generation::best() {
   const auto width = static_cast<size_t>(last_->vocabulary), first = last_->rows == 1 ? 0 : static_cast<size_t>(row_) * width;
   const Buffer& buffer = plan_.buffers[last_->logits];
-  std::vector<float> copy;
   const auto* logits = static_cast<const float*>(backend_.address(buffer));
   if (logits == nullptr) {
-    copy.resize(first + width);
-    if (auto error = backend_.read(buffer, copy.data(), copy.size() * sizeof(float))) return *error;
-    logits = copy.data();
+    logits_.resize(first + width);
+    if (auto error = backend_.read(buffer, logits_.data(), logits_.size() * sizeof(float))) return *error;
+    logits = logits_.data();
   }
-  const float* row = logits + first;
-  if (std::any_of(row, row + width, [](float x) { return std::isnan(x); }))
-    return Error{Code::internal, "token " + std::to_string(text_.size()) + ": its logits are NaN"};
-  return std::max_element(row, row + width) - row;
+  const int64_t found = largest(logits + first, width);
+  if (found < 0) return Error{Code::internal, "token " + std::to_string(text_.size()) + ": its logits are NaN"};
+  return found;
 }
 
 }  // namespace pocketfarm

@@ -20,13 +20,14 @@ class Generation final : public Samples {
 
   // Takes tokens [begin, end) of the text.
   Status take(size_t begin, size_t end);
-  Result<int64_t> best() const;
+  Result<int64_t> best();
 
   const Plan& plan_;
   Backend& backend_;
   Journal& journal_;
   const Args& args_;
   std::vector<int64_t> given_, text_;
+  std::vector<float> logits_;  // where the backend's memory cannot be read in place
   const Pass* last_ = nullptr;  // the pass that ran, and its last row that counts
   int64_t row_ = 0;
 };
