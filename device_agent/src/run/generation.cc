@@ -52,7 +52,7 @@ Result<int64_t> Generation::sample(const char* phase, int index) {
     if (!token) return token.error();
     tokens.push_back(*token);
     token_ns.push_back(boottime_ns());
-    if (static_cast<int>(tokens.size()) == args_.generate) break;
+    if (static_cast<int>(tokens.size()) == args_.generate || is_hot()) break;
     text_.push_back(*token);
     if (auto error = take(text_.size() - 1, text_.size())) return *error;
   }
