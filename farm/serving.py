@@ -191,6 +191,8 @@ def check_possible(spec: QueueingSpec) -> None:
     """Raises Unsupported, SpecError."""
     if spec.stations:
         raise Unsupported("networks of stations are simulated alone", remedy="add --simulate")
+    if spec.batch.continuous:
+        raise Unsupported("batch.continuous: a phone generates one sequence at a time", remedy="add --simulate")
     highest = max(each.priority for each in spec.classes)
     if spec.preemption != "none" and (whole := [e for e in spec.classes if e.priority < highest and not e.inferences]):
         raise Unsupported(
