@@ -15,14 +15,14 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
     "kernels": 45_975,  # 1_500: language models, GGUF, caches; 340: branches, ends of poolings; 190: groups; 930: types
-    "orchestrator": 52_315,  # 375: sustained loads; 345: answers as service; 515: engines; 1_160: acts
-    "workers": 18_185,  # 20: heat ends a run; 1_000: tools for phones; 1_890: engines from packages, torch; 165: texts
-    "device_agent": 18_910,  # 90: heat ends a run; 440: generation, caches; 80: groups, counts; 430: `exec`
+    "orchestrator": 52_360,  # 375: sustained loads; 390: answers as service; 515: engines; 1_160: acts
+    "workers": 18_205,  # 40: heat ends a run; 1_000: tools for phones; 1_890: engines from packages, torch; 165: texts
+    "device_agent": 18_975,  # 155: heat ends a run, answers served; 440: generation, caches; 430: `exec`
     "virtual_phones": 8_215,
     "farm": 12_700,  # 70: engines added; 125: `rank`, output read again; 125: tokens of `infer`; 500: sizes of models
     "dashboards": 4_570,  # 60: the ranking; 300: results and downloads on pages, the glossary
     "benchmarks": 11_265,
-    "tests": 78_000,  # 270: sustained loads; 195: answers as service; 1_250: language models; 6_400: drawn faults
+    "tests": 78_070,  # 270: sustained loads; 265: answers as service; 1_250: language models; 6_400: drawn faults
 }
 
 

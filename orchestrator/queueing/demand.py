@@ -59,9 +59,9 @@ class Demand:
         if of.service is not None:
             request.expected_s = of.service.mean
         if texts is not None:
-            prompt_s, behind_s, request.tokens = next(texts)
+            prompt_s, behind_s, request.prompt, request.tokens = next(texts)
             request.size_s = prompt_s + behind_s
-            request.behind = behind_s / request.size_s
+            request.behind = behind_s / request.size_s if request.size_s else 0.0
         if self._entries:
             request.route = [(station, None if sizes is None else next(sizes)) for station in self._walk(kind)][::-1]
         elif sizes is not None:

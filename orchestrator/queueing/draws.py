@@ -19,7 +19,7 @@ def draws_of(distribution: Distribution, random: np.random.Generator) -> Draws:
         yield from distribution.draw(random, CHUNK).tolist()
 
 
-def texts_of(answer: Answer, random: np.random.Generator) -> Iterator[tuple[float, float, int]]:
-    """Yield prompts and answers without end: seconds of the prompt and behind it, and how many tokens."""
+def texts_of(answer: Answer, random: np.random.Generator) -> Iterator[tuple[float, float, int, int]]:
+    """Yield prompts and answers without end: seconds of the prompt and behind it, and tokens of both."""
     while True:
         yield from zip(*(column.tolist() for column in answer.texts(random, CHUNK)), strict=True)

@@ -39,6 +39,7 @@ def _plain(spec: QueueingSpec) -> bool:
     """One kind of server, nothing that a formula does not know."""
     group = spec.servers[0]
     odd = group.heat or group.setup or group.travel or group.service or spec.overhead
+    odd = odd or any(each.service is None or not each.service.mean for each in spec.classes)
     odd = odd or (spec.batch.size > 1 and not spec.batch.continuous) or spec.limits.drop_late
     return len(spec.servers) == 1 and not odd and not spec.policy.options.keys() - {"d"}
 

@@ -33,6 +33,12 @@ void warn_not_warm(double spread, double share, int count, Journal& journal) {
   journal.write("warning", JsonObject().set("code", "not_warm").set("message", text));
 }
 
+void warn_too_hot(const HeatGate& gate, const Phase& load, Journal& journal) {
+  char text[60];
+  std::snprintf(text, sizeof text, ": the load ended after %.1f s", static_cast<double>(boottime_ns() - load.start_ns()) / 1e9);
+  journal.write("warning", JsonObject().set("code", "too_hot").set("message", gate.what() + text));
+}
+
 // At least `warmup` inferences; then more until they agree, where that is asked.
 Status warm_up(const Args& args, Samples& samples, HeatGate& gate, Journal& journal) {
   const bool until_stable = args.warmup_stable > 0;
@@ -60,7 +66,7 @@ Result<int> load(const Args& args, Samples& samples, HeatGate& gate, Journal& jo
   int count = 0;
   while ((samples.trains() ? !samples.finished() : count < args.samples || boottime_ns() < until_ns) && (count == 0 || !gate.is_hot()))
     if (const auto duration_ns = samples.sample("timed", count++); !duration_ns) return duration_ns.error();
-  gate.report(static_cast<double>(boottime_ns() - phase.start_ns()) / 1e9);
+  if (gate.is_hot()) warn_too_hot(gate, phase, journal);
   if (auto error = phase.end()) return *error;
   return count;
 }

@@ -28,7 +28,7 @@ const char* const kUsage =
     "       pocketfarm-agent serve [--plan NETWORK=DIR]... [--input NETWORK:PORT=FILE]... [--warmup N] [--threads N]\n"
     "                            [--threads-per-call] [--threads-in-order] [--pin-threads] [--cpus LIST] [--power-period-ms N] [--journal FILE]\n"
     "                            [--deadline-s S] [--marker TEXT] [--cache-dir DIR] [--device SUBSTRING]\n"
-    "                            [--memory-mib N]\n"
+    "                            [--memory-mib N] [--stop-temp-dc N]\n"
     "       pocketfarm-agent burn --steps THREADS,THREADS,... --step-ms N [--power-period-ms N] [--cpus LIST]\n"
     "                            [--journal FILE] [--detach] [--deadline-s S] [--marker TEXT]\n"
     "       pocketfarm-agent stop --marker-prefix TEXT\n"
@@ -96,6 +96,7 @@ Options serve(Args& args) {
           {"--warmup", count(args.warmup, 0, 1'000'000)},
           {"--threads", count(args.cpu.threads, 0, 1024)},
           {"--memory-mib", count(args.memory_mib, 1, 1 << 30)},
+          {"--stop-temp-dc", count(args.stop_temp_dc, 0, 2000)},
           {"--cache-dir", text(args.cache_dir)},
           {"--device", text(args.device)}};
 }

@@ -34,11 +34,11 @@ bool HeatGate::is_hot() {
   return hot_ != nullptr;
 }
 
-void HeatGate::report(double load_s) const {
-  if (hot_ == nullptr) return;
-  char text[160];
-  std::snprintf(text, sizeof text, "%s at %.1f C, above %g C: the load ended after %.1f s", hot_, static_cast<double>(seen_dc_) / 10, limit_dc_ / 10.0, load_s);
-  journal_.write("warning", JsonObject().set("code", "too_hot").set("message", text));
+std::string HeatGate::what() const {
+  if (hot_ == nullptr) return "";
+  char text[80];
+  std::snprintf(text, sizeof text, "%s at %.1f C, above %g C", hot_, static_cast<double>(seen_dc_) / 10, limit_dc_ / 10.0);
+  return text;
 }
 
 }  // namespace pocketfarm

@@ -13,8 +13,8 @@ class HeatGate {
   HeatGate(Journal& journal, const std::string& sysroot, int limit_dc);
   // Whether skin or battery were hotter than the limit at some look. Looks every 100 ms at most.
   bool is_hot();
-  // Warns with the temperature and how long the load was, where it is hot.
-  void report(double load_s) const;
+  // What was hot, and how hot; empty where nothing was.
+  std::string what() const;
 
  private:
   Journal& journal_;

@@ -25,6 +25,7 @@ class Request:
         "left",
         "number",
         "priority",
+        "prompt",
         "route",
         "served_s",
         "size_s",
@@ -55,8 +56,8 @@ class Request:
         """The share that is not served yet."""
         self.drawn: tuple[object, float] | None = None
         """The server from whose times its own was drawn, and that time: where servers have times of their own."""
-        self.tokens = 0
-        """The tokens that it has generated; 0: it generates none."""
+        self.prompt = self.tokens = 0
+        """The tokens that it asks with, and that it generates; 0: it generates none."""
         self.behind = math.nan
         """The share of its service that comes behind its first token."""
         self.first_at = math.nan

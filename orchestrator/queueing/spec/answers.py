@@ -20,10 +20,11 @@ Draws = NDArray[np.float64]
 
 
 class Texts(NamedTuple):
-    """Drawn requests: seconds of their prompts and of the tokens behind the first, and how many are generated."""
+    """Drawn requests: seconds of their prompts and of the tokens behind the first, and the tokens of both."""
 
     prompt_s: Draws
     behind_s: Draws
+    prompt: NDArray[np.int64]
     tokens: NDArray[np.int64]
 
 
@@ -36,7 +37,7 @@ class Answer(Model):
     generate: Counts
     """Tokens of an answer."""
     prompt_token: Seconds | None = None
-    """The time of one token of a prompt."""
+    """The time of one token of a prompt; on phones that compute answers it is measured, and so is `token`."""
     token: Seconds | None = None
     """The time from one token of an answer to the next."""
     ledger: LedgerCell | None = None
@@ -44,7 +45,8 @@ class Answer(Model):
 
     @model_validator(mode="after")
     def _known(self) -> Answer:
-        if (self.ledger is None) == (self.prompt_token is None) or (self.token is None) != (self.prompt_token is None):
+        given = [self.prompt_token is not None, self.token is not None]
+        if any(given) and (self.ledger is not None or not all(given)):
             raise ValueError("give either prompt_token and token, or ledger")
         for name in ("prompt", "generate"):
             low, high = _ends(getattr(self, name))
@@ -54,10 +56,18 @@ class Answer(Model):
 
     @property
     def times(self) -> tuple[float, float]:
-        """Return the times of a token of the prompt and of the answer, given or read from the ledger by now."""
-        assert self.prompt_token is not None
-        assert self.token is not None
-        return self.prompt_token, self.token
+        """Return the times of a token of the prompt and of the answer; 0 where nobody has told them."""
+        return self.prompt_token or 0.0, self.token or 0.0
+
+    @property
+    def longest(self) -> dict[str, int]:
+        """Return the axes of the longest text."""
+        return {"context": 0, "prompt": _ends(self.prompt)[1], "generate": _ends(self.generate)[1]}
+
+    @property
+    def usual(self) -> tuple[int, int]:
+        """Return the tokens of a prompt and of an answer, on the average."""
+        return round(_mean(self.prompt)), round(_mean(self.generate))
 
     @property
     def prompt_s(self) -> float:
@@ -83,7 +93,7 @@ class Answer(Model):
         prompt_s, behind_s = (
             np.asarray(each, np.float64) for each in (prompts * self.times[0], (tokens - 1) * self.times[1])
         )
-        return Texts(prompt_s, behind_s, tokens)
+        return Texts(prompt_s, behind_s, prompts, tokens)
 
     def draw(self, random: np.random.Generator, count: int) -> Draws:
         """Return whole times of drawn requests."""

@@ -144,11 +144,8 @@ class QueueingSpec(Model):
             raise ValueError("preemption and batches exclude each other: a batch cannot be interrupted")
         if self.batch.size > 1 and any(each.inferences for each in self.classes):
             raise ValueError("requests of several `inferences` are not served in batches: leave out one of the two")
-        if answers := [each.name for each in self.classes if isinstance(each.service, Answer)]:
-            computed = any(each.infer for each in self.classes if each.name in answers)
-            odd = {"`preemption`": self.preemption != "none", "`stations`": self.stations, "`infer`": computed}
-            if named := next((name for name, given in odd.items() if given), ""):
-                raise ValueError(f"class {answers[0]} has answers, which are generated at one go: leave out {named}")
+        for each in self.classes:
+            self._check_answers(each)
         if self.batch.continuous:
             odd = {
                 "`batch.window`": self.batch.window, "`heat`, `setup`, `travel` and `learn` of servers":
@@ -165,6 +162,22 @@ class QueueingSpec(Model):
         elif entering := [each.name for each in self.classes if each.enters is not None]:
             raise ValueError(f"class {entering[0]} enters at a station, and there are none: give `stations`")
         return self
+
+    def _check_answers(self, of: RequestClass) -> None:
+        """Raise ValueError where answers are asked of what cannot give them."""
+        computed = of.infer is not None and of.infer.language_model is not None
+        if not isinstance(of.service, Answer):
+            if computed:
+                raise ValueError(f"class {of.name}: give `service: {{kind: answer, prompt: N, generate: N}}` beside it")
+            return
+        odd = {
+            "`preemption`": self.preemption != "none", "`stations`": self.stations, "`inferences`": of.inferences,
+            "`infer`, or have it name a language_model": of.infer is not None and not computed,
+        }  # fmt: skip
+        if named := next((name for name, given in odd.items() if given), ""):
+            raise ValueError(f"class {of.name} has answers, which are generated at one go: leave out {named}")
+        if not computed and of.service.token is None and of.service.ledger is None:
+            raise ValueError(f"class {of.name}: give prompt_token and token, or ledger")
 
     def _check_stable(self) -> None:
         """Raise ValueError where more comes to a station than it can serve, for ever, as far as the spec tells."""
@@ -205,7 +218,7 @@ class QueueingSpec(Model):
     def mean_service_s(self, group: ServerGroup, of: RequestClass) -> float:
         """The mean time of one request alone on a cool, warm server."""
         chosen = group.service.get(of.name, of.service)
-        if chosen is None:
+        if chosen is None or (isinstance(chosen, Answer) and chosen.token is None):
             raise SpecError(
                 f"nothing says how long class {of.name} takes on {group.name}",
                 remedy="give the class `service` for a simulation: a distribution, or the ledger's samples",
@@ -303,6 +316,8 @@ def _absolute(of: RequestClass, folder: Path) -> dict[str, object]:
     found: dict[str, object] = {}
     if isinstance(of.arrivals, TraceArrivals):
         found["arrivals"] = of.arrivals.model_copy(update={"file": str(folder / of.arrivals.file)})
-    if of.infer is not None and of.infer.onnx is not None:
-        found["infer"] = of.infer.model_copy(update={"onnx": str(folder / of.infer.onnx)})
+    if of.infer is not None:
+        files = {name: getattr(of.infer, name) for name in ("onnx", "language_model")}
+        own = {name: str(folder / file) for name, file in files.items() if file is not None}
+        found["infer"] = of.infer.model_copy(update=own)
     return found

@@ -23,6 +23,7 @@ from tests.unit.orchestrator import make as orchestrated
 from .make import make, request_class, run
 
 CHAT = {"kind": "answer", "prompt": [16, 200], "generate": [8, 120], "prompt_token": "2 ms", "token": "20 ms"}
+FIXED = {"kind": "fixed", "mean": "10 ms"}
 MEAN_S = 108 * 0.002 + 63 * 0.02
 
 
@@ -185,6 +186,8 @@ def test_speeds_are_those_of_measured_answers(farm: Farm, ledger: Ledger, seed: 
         ({"service": {**CHAT, "prompt": [9, 3]}}, "9 is above 3"),
         ({"service": {**CHAT, "ledger": {"experiment": "e"}}}, "either prompt_token and token, or ledger"),
         ({"service": {"kind": "answer", "prompt": 3, "generate": 3, "token": "1 ms"}}, "either prompt_token and token"),
+        ({"service": {"kind": "answer", "prompt": 3, "generate": 3}}, "give prompt_token and token, or ledger"),
+        ({"infer": {"language_model": "m.onnx", "backend": "cpu"}, "service": FIXED}, "kind: answer, prompt: N"),
         ({"preemption": "resume"}, "leave out `preemption`"),
         ({"infer": {"network": "lenet", "backend": "cpu"}}, "leave out `infer`"),
         ({"batch": {"size": 4, "continuous": True, "window": "1 s"}}, r"leave out `batch\.window`"),
