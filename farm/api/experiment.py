@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .plot import Plot
 PAGE_PX = 720
-_OTHERS = {name: each.field(name) for name, each in QUANTITIES.items() if each.of is not None}
+_OTHERS = {name: each.field(name) for name, each in QUANTITIES.items() if each.of or each.of_load}
 """Columns of the quantities without figures of their own."""
 STATES = ("cold", "warm", "cached", "none")
 """Starts of a process: nothing compiled, by the driver at most, by the farm, nothing to compile."""

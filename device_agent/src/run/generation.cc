@@ -68,33 +68,40 @@ Result<Generation> Generation::open(const Plan& plan, Backend& backend, Journal&
   return made;
 }
 
-Result<int64_t> Generation::sample(const char* phase, int index) {
+Result<Generation::Answer> Generation::answer(size_t count, size_t context, int generate) {
+  if (count > given_.size() || static_cast<int64_t>(count) + generate - 1 > plan_.capacity)
+    return Error{Code::usage, "a prompt of " + std::to_string(count) + " tokens and an answer of " + std::to_string(generate) + "; there are " +
+                                  std::to_string(given_.size()) + " tokens, and the plan holds " + std::to_string(plan_.capacity)};
   if (auto error = clear_states(plan_, backend_)) return *error;
-  text_ = given_;
-  const auto context = static_cast<size_t>(args_.context);
+  text_.assign(given_.begin(), given_.begin() + static_cast<int64_t>(count));
   if (auto error = take(0, context)) return *error;
-  std::vector<int64_t> tokens, token_ns;
-  const int64_t start_ns = boottime_ns();
+  Answer answer{boottime_ns(), {}, {}};
   if (auto error = take(context, text_.size())) return *error;
   while (true) {
     const auto token = best();
     if (!token) return token.error();
-    tokens.push_back(*token);
-    token_ns.push_back(boottime_ns());
-    if (static_cast<int>(tokens.size()) == args_.generate) break;
+    answer.tokens.push_back(*token);
+    answer.token_ns.push_back(boottime_ns());
+    if (static_cast<int>(answer.tokens.size()) == generate || is_hot()) return answer;
     text_.push_back(*token);
     if (auto error = take(text_.size() - 1, text_.size())) return *error;
   }
-  const int64_t duration_ns = token_ns.back() - start_ns;
+}
+
+Result<int64_t> Generation::sample(const char* phase, int index) {
+  const auto context = static_cast<size_t>(args_.context);
+  const auto made = answer(given_.size(), context, args_.generate);
+  if (!made) return made.error();
+  const int64_t duration_ns = made->token_ns.back() - made->start_ns;
   journal_.note("sample", JsonObject()
                               .set("index", index)
                               .set("phase", phase)
-                              .set("start_ns", start_ns)
+                              .set("start_ns", made->start_ns)
                               .set("duration_ns", duration_ns)
                               .set("context", args_.context)
                               .set("prompt", given_.size() - context)
-                              .set("tokens", tokens)
-                              .set("token_ns", token_ns));
+                              .set("tokens", made->tokens)
+                              .set("token_ns", made->token_ns));
   journal_.flush_after(0);
   if (auto error = journal_.status()) return *error;
   return duration_ns;

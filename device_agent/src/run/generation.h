@@ -15,6 +15,15 @@ class Generation final : public Samples {
   // One prompt and its answer. The largest logit is taken, the first of several; an end of the text is a token as others are.
   Result<int64_t> sample(const char* phase, int index) override;
 
+  struct Answer {
+    int64_t start_ns = 0;  // of the prompt
+    std::vector<int64_t> tokens, token_ns;
+  };
+  // The same of the first `count` tokens, of which `context` are taken before the clock starts. `usage` where there are not so many,
+  // or the plan holds fewer.
+  Result<Answer> answer(size_t count, size_t context, int generate);
+  size_t given() const { return given_.size(); }
+
  private:
   Generation(const Plan& plan, Backend& backend, Journal& journal, const Args& args) : plan_(plan), backend_(backend), journal_(journal), args_(args) {}
 
