@@ -3,7 +3,7 @@ less or plus the other half times sines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -12,12 +12,10 @@ import numpy as np
 from kernels.ir.activations import expression_of
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape
-from kernels.passes.rewrite import fresh, prune
+from kernels.passes.rewrite import fresh
 from kernels.passes.rows.strided_looks import multiplied
-from kernels.reference import evaluate
 
-_MOST_ANGLES = 1 << 26
-"""Angles that are computed at most, to see that each place has the same in every run."""
+from .places import tables_of
 
 
 @dataclass(frozen=True)
@@ -88,10 +86,12 @@ class Turns:
             return [], *self._tables[key]
         nodes = [self._own(name, first, half) for name, first in (turn.cosines, turn.sines)]
         names, by_place = [each[-1].output for each in nodes], False
-        tables = [self._table([*each], rows) for each in nodes]
-        if tables[0] is not None and tables[1] is not None:
+        every = [*self._graph.nodes, *nodes[0], *nodes[1]]
+        whole = replace(self._graph, nodes=every, shapes={**self._graph.shapes, **self.shapes})
+        tables = tables_of(whole, self._position, self._last, (names[0], names[1]))
+        if tables is not None:
             names, by_place, nodes = [f"{name}.by_place" for name in names], True, []
-            self.constants |= dict(zip(names, tables, strict=True))  # type: ignore[arg-type]
+            self.constants |= dict(zip(names, tables, strict=True))
         self._tables[key] = (names[0], names[1]), by_place
         return [node for each in nodes for node in each], *self._tables[key]
 
@@ -106,26 +106,6 @@ class Turns:
             Node(name, "slice", (flat,), (cut,), {"axis": 1, "start": first, "stop": first + half}),
             Node(name, "reshape", (cut,), (apart,), {"shape": self.shapes[apart]}),
         ]
-
-    def _table(self, nodes: Sequence[Node], rows: int) -> Array | None:
-        """Angles (places, half), where those of a place are the same in every run."""
-        graph, name = self._graph, nodes[-1].output
-        half = self.shapes[name][-1]
-        if (self._last + 1) * rows * half > _MOST_ANGLES:
-            return None
-        whole = replace(
-            graph, nodes=[*graph.nodes, *nodes], outputs=(name,), state={}, shapes={**graph.shapes, **self.shapes}
-        )
-        alone = replace(prune(whole), inputs=(self._position,))
-        table = np.zeros((self._last + rows, half), np.float32)
-        for position in range(self._last + 1):
-            found = evaluate(alone, {self._position: np.array([position])}, dtype=np.float32)[name][0]
-            if position == 0:
-                table[:rows] = found
-            elif not np.array_equal(table[position : position + rows - 1], found[:-1]):
-                return None
-            table[position + rows - 1] = found[-1]
-        return table
 
     def _parts(self, name: str) -> list[Part]:
         node = self._writers.get(name)

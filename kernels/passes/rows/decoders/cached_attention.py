@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernels.ir.activations import expression_of
-from kernels.ir.expressions import Expression
+from kernels.ir.expressions import LETTERS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
@@ -25,10 +25,9 @@ from kernels.passes.rewrite import fresh, prune, rebuilt
 from kernels.passes.rows.strided_looks import look_at, multiplied, place_of, reshaped, stride_of
 
 from .angles import Turn, Turns
-from .visible import Form, Forms, Linear
+from .scores import Scores
+from .visible import Forms
 
-_NEVER = -9999.0
-"""What is added to the score of a place that is not seen is no more."""
 _PLAIN: dict[str, Any] = {"turned": 0, "by_place": True, "normed": False, "epsilon": 0.0}
 
 
@@ -61,7 +60,7 @@ class _Cached:
         grown = next(node for node in graph.nodes if node.op == "put_rows")
         self._rows, self._capacity = graph.shapes[grown.inputs[1]][2], graph.shapes[grown.output][2]
         last = max(0, self._capacity - self._rows)
-        self._forms = Forms(graph, self._writers, position, self._capacity)
+        self._forms = Forms(graph, self._writers, position, last)
         self._turns = Turns(graph, self._writers, position, last)
         self._turned = {node.output: turn for node in graph.nodes if (turn := self._turns.of(node)) is not None}
         self._guards = {node.output: data for node in graph.nodes if (data := self._guarded(node))}
@@ -141,7 +140,7 @@ class _Cached:
         """The tensor of which a node covers what lies behind the valid rows along one axis; '': it does not."""
         match expression_of(node):
             case ("select", condition, str(data), _):
-                form, name = self._forms.of_expression(condition, node), node.inputs["abcd".index(data)]
+                form, name = self._forms.of_expression(condition, node), node.inputs[LETTERS.index(data)]
             case _:
                 return ""
         is_same = self._graph.shapes[name] == self._graph.shapes[node.output]
@@ -191,7 +190,7 @@ class _Cached:
         if (rows, places) != (self._rows, self._capacity):
             return None
         heads, softmax = int(np.prod(lead)), self._softmax(product.inputs[0])
-        scores = _Scores(graph, self._writers, self._forms) if softmax is not None else None
+        scores = Scores(graph, self._writers, self._forms) if softmax is not None else None
         first = scores.read(softmax.inputs[0]) if scores is not None and softmax is not None else None
         visible = scores.visible(rows, self._capacity) if scores is not None else None
         if first is None or scores is None or visible is None or not self._shows_all(product.inputs[0], scores):
@@ -243,9 +242,9 @@ class _Cached:
             chosen = None if form is None else a if form.number else b
         else:
             chosen = a if form.inside.constant else b
-        return node.inputs["abcd".index(chosen)] if isinstance(chosen, str) else None
+        return node.inputs[LETTERS.index(chosen)] if isinstance(chosen, str) else None
 
-    def _shows_all(self, name: str, scores: _Scores) -> bool:
+    def _shows_all(self, name: str, scores: Scores) -> bool:
         """Return whether the weights of all visible places are kept: of the others they are 0."""
         while (node := self._writers[name]).op != "softmax":
             expression = expression_of(node)
@@ -255,88 +254,3 @@ class _Cached:
                     return False
             name = self._data(node) or ""
         return True
-
-
-class _Scores:
-    """What is done to scores before their softmax: a factor, a soft cap, and which places are seen."""
-
-    def __init__(self, graph: Graph, writers: Mapping[str, Node], forms: Forms) -> None:
-        self._graph, self._writers, self._forms = graph, writers, forms
-        self.factor, self.softcap = 1.0, 0.0
-        self._seen: set[Linear] = set()
-        self._shape: Shape = ()
-
-    def read(self, name: str) -> Node | None:
-        """The product that the scores are, its second operand turned; None where something else is done to them."""
-        self._shape = self._graph.shapes[name][-2:]
-        while (node := self._writers.get(name)) is not None and node.op != "matmul":
-            if node.op == "reshape":
-                name = node.inputs[0]
-            else:
-                expression = expression_of(node)
-                found = self._peeled(expression, node) if expression is not None else None
-                if found is None:
-                    return None
-                name = found
-            if self._graph.shapes[name][-2:] != self._shape:
-                return None
-        return node
-
-    def _peeled(self, expression: Expression, node: Node) -> str | None:
-        """The operand that is the scores in a function of scores and masks."""
-        if isinstance(expression, str):
-            return node.inputs["abcd".index(expression)]
-        match expression:
-            case ("select", condition, a, b):
-                form = self._forms.of_expression(condition, node)
-                inside = form.inside.constant if form is not None else None
-                if form is None or inside is None:
-                    return None
-                scores, low = (a, b) if inside else (b, a)
-                if form.where and not self._hides(self._forms.of_expression(low, node)):
-                    return None
-                self._seen |= form.where
-                return self._peeled(scores, node)
-            case ("add", a, b):
-                for scores, mask in ((a, b), (b, a)):
-                    form = self._forms.of_expression(mask, node)
-                    if form is not None and form.inside.constant is not None:
-                        if form.where and not self._hides(replace(form, inside=form.outside, where=frozenset())):
-                            return None
-                        self._seen |= form.where
-                        return self._peeled(scores, node)
-            case ("mul" | "div" as function, a, b):
-                for scores, number in ((a, b), (b, a))[: 1 if function == "div" else 2]:
-                    form = self._forms.of_expression(number, node)
-                    by = form.number if form is not None else None
-                    if by is not None and by > 0:
-                        self.factor *= by if function == "mul" else 1 / by
-                        return self._peeled(scores, node)
-            case ("tanh", a) if not self.softcap:
-                self.softcap = self.factor
-                return self._peeled(a, node)
-        return None
-
-    def _hides(self, form: Form | None) -> bool:
-        """Return whether a number, added or in their place, takes scores away."""
-        number = form.number if form is not None else None
-        return number is not None and not self.softcap and number * self.factor <= _NEVER
-
-    def visible(self, rows: int, capacity: int) -> int | None:
-        """The number of places, up to its own, that a row sees; 0: all of them. None: it sees others."""
-        own = Linear(0.0, 1.0, (-1.0, 1.0) if rows > 1 else (-1.0,))
-        if own not in self._seen:
-            return None
-        back = own.times(-1)
-        windows = [
-            int(rest.number) + 1 for rest in self._seen if replace(rest, number=0.0) == back and rest.number >= 0
-        ]
-        self._known = [own, *([back + Linear(min(windows) - 1.0)] if windows else [])]
-        if not self.implies(frozenset(self._seen)):
-            return None
-        return min(windows) if windows and min(windows) < capacity else 0
-
-    def implies(self, where: frozenset[Linear]) -> bool:
-        """Return whether all of these hold where a place is seen."""
-        box = self._forms.box(self._shape)
-        return all(any((rest + each.times(-1)).ends(box)[0] >= 0 for each in self._known) for rest in where)
