@@ -78,6 +78,20 @@ class Form:
         """The number that it is everywhere."""
         return None if self.where else self.inside.constant
 
+    @property
+    def flipped(self) -> Form:
+        """The same form told by what it is outside, where it has one condition: not r >= 0 is -r - 1 >= 0."""
+        if len(self.where) != 1:
+            return self
+        (rest,) = self.where
+        return Form(self.outside, self.inside, frozenset({rest.times(-1) - Linear(1.0)}))
+
+    @property
+    def upright(self) -> Form:
+        """The same form with the larger number inside, where it has one condition."""
+        inside, outside = self.inside.constant, self.outside.constant
+        return self if inside is None or outside is None or inside >= outside else self.flipped
+
     def mapped(self, each: Callable[[Linear], Linear]) -> Form:
         return Form(each(self.inside), each(self.outside), frozenset(map(each, self.where)))
 
@@ -117,16 +131,22 @@ def chosen(condition: Form | None, a: Form | None, b: Form | None) -> Form | Non
     if first is None or second is None or second.where:
         return None
     if first.where <= condition.where:
-        return Form(first.inside, second.inside, condition.where)
+        return Form(first.inside, second.inside, condition.where).upright
     same = first.outside == second.inside
-    return Form(first.inside, second.inside, condition.where | first.where) if same else None
+    return Form(first.inside, second.inside, condition.where | first.where).upright if same else None
 
 
 def in_each_case(forms: list[Form], compute: Callable[[list[Linear]], Form | None]) -> Form | None:
-    """A function of forms; where two of them have cases, it is one and the same but where both are inside."""
-    cases = [form for form in forms if form.where]
-    if not cases:
+    """A function of forms; where two of them have cases, it is one and the same but where both are inside, or both
+    outside."""
+    if not any(form.where for form in forms):
         return compute([form.inside for form in forms])
+    found = _by_case(forms, compute) or _by_case([form.flipped for form in forms], compute)
+    return None if found is None else found.upright
+
+
+def _by_case(forms: list[Form], compute: Callable[[list[Linear]], Form | None]) -> Form | None:
+    cases = [form for form in forms if form.where]
 
     def of(insides: list[bool]) -> Linear | None:
         found = compute([form.inside if inside else form.outside for form, inside in zip(forms, insides, strict=True)])

@@ -122,14 +122,15 @@ def _of_constant(array: Array) -> Form | None:
             whole += Linear.along(axis, float(np.take(values, 1, -1 - axis).reshape(-1)[0]) - whole.number)
     if np.array_equal(_grid(whole, values.shape), values):
         return Form(whole)
-    pair, rows = np.unique(values), values.reshape(-1, *values.shape[-2:])[0]
-    if rows.ndim < 2 or len(pair) > 2 or not (changes := np.argwhere(rows[:, 1:] != rows[:, :-1])).size:
+    rows = values.reshape(-1, *((1, 1, *values.shape)[-2:]))[0]
+    changes = np.argwhere(rows[:, 1:] != rows[:, :-1])
+    if not changes.size:
         return None
     row, column = (int(number) for number in changes[0])
-    rest = Linear(float(row - column - 1), 0.0, (1.0, -1.0))
+    rest = Linear(row - column - 1.0) + Linear.along(0) - (Linear.along(1) if len(rows) > 1 else Linear(0.0))
     inside, outside = float(rows[row, column + 1]), float(rows[row, column])
     same = np.array_equal(np.where(_grid(rest, values.shape) >= 0, inside, outside), values)
-    return Form(Linear(inside), Linear(outside), frozenset({rest})) if same else None
+    return Form(Linear(inside), Linear(outside), frozenset({rest})).upright if same else None
 
 
 def _grid(whole: Linear, shape: Shape) -> Array:
