@@ -33,7 +33,7 @@ class Term:
 
 
 Part = tuple[int, tuple[Term, ...]]
-"""So many elements along the last axis, and the terms of which they are the sum."""
+"""A number of elements along the last axis, and the terms of which they are the sum."""
 
 
 @dataclass(frozen=True)

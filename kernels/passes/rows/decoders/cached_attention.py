@@ -96,14 +96,31 @@ class _Cached:
     # -- rows of heads -------------------------------------------------------------------------------------------------
 
     def _heads(self, name: str, heads: int, depth: int) -> _Rows | None:
-        """Where rows (1, heads, rows, depth) lie that may be turned; None where they do not lie in whole vectors."""
-        seen = look_at(self._graph, name, self._through)
+        """The place of rows (1, heads, rows, depth) that may be turned; None where they do not lie in whole vectors."""
+        return self._rows_of(name, heads, depth, self._through) or self._rows_of(name, heads, depth, self._writers)
+
+    def _rows_of(self, name: str, heads: int, depth: int, writers: Mapping[str, Node]) -> _Rows | None:
+        seen = look_at(self._graph, name, writers)
         axes = reshaped(seen.axes, (1, heads, self._rows, depth))
         place = place_of(replace(seen, axes=axes)) if axes is not None and depth % 4 == 0 else None
-        turns = [self._turned[each] for each in self._passed(name, seen.base) if each in self._turned]
-        if place is None or seen.unit or len(turns) > 1 or any(turn.turned % 8 for turn in turns):
+        passed = self._passed(name, seen.base) if place is not None and writers is self._through else []
+        turns = [self._turned[each] for each in passed if each in self._turned]
+        covered = any(each in self._guards for each in passed)
+        if place is None or seen.unit or covered or len(turns) > 1:
+            return None
+        if turns and not self._is_by_row(turns[0], depth, place[3]):
             return None
         return _Rows(seen.base, place, turns[0] if turns else None, seen.factor)
+
+    def _is_by_row(self, turn: Turn, depth: int, step: int) -> bool:
+        """Return whether angles turn whole rows, and differ from row to row alone, which lie `step` elements apart."""
+        seen, found = look_at(self._graph, turn.x, self._through), turn.turned % 8 == 0
+        for name, _ in (turn.cosines, turn.sines):
+            shape = self._graph.shapes[name]
+            wide = [axis - len(shape) for axis, extent in enumerate(shape[:-1]) if extent > 1]
+            steps = [stride_of(seen.axes[axis]) for axis in wide]
+            found = found and steps == [step] * (self._rows > 1)
+        return found and self._graph.shapes[turn.x][-1] == depth
 
     def _passed(self, name: str, base: str) -> list[str]:
         """The tensors on the way from one to what it looks at."""

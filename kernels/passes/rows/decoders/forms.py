@@ -111,7 +111,7 @@ class Form:
 
 
 def truth(rest: Linear, box: Box) -> Form | None:
-    """Whether a linear whole number is 0 or more."""
+    """The truth of a linear whole number being 0 or more."""
     low, high = rest.ends(box)
     if any(number % 1 for number in (rest.number, rest.position, *rest.axes)):
         return None

@@ -11,7 +11,7 @@ from kernels.ir.graph import Array, Graph, Node
 from kernels.passes.rewrite import fresh, prune
 from kernels.reference import evaluate
 
-_MOST, _AT_ONCE = 1 << 26, 1 << 22
+_MOST, _AT_ONCE = 1 << 27, 1 << 22
 """Numbers that are computed at most, to see that each place has the same in every run; and those of one evaluation."""
 
 

@@ -1,4 +1,4 @@
-"""What a decoder does to scores between their product and their softmax."""
+"""The way of a decoder's scores from their product to their softmax."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEVER = -9999.0
 
 
 class Scores:
-    """What is done to scores before their softmax: a factor, a soft cap, and which places are seen."""
+    """The factor and the soft cap of scores before their softmax, and which places they show."""
 
     def __init__(self, graph: Graph, writers: Mapping[str, Node], forms: Forms) -> None:
         self._graph, self._writers, self._forms = graph, writers, forms
@@ -24,7 +24,7 @@ class Scores:
         self._seen: set[Linear] = set()
         self._shape: tuple[int, ...] = ()
         self._known: list[Linear] = []
-        """What holds of every place that is seen: it is no later than the row's own, and in its window."""
+        """Inequalities that hold of every place that is seen: no later than the row's own, and in its window."""
 
     def read(self, name: str) -> Node | None:
         """The product that the scores are, its second operand turned; None where something else is done to them."""

@@ -58,7 +58,7 @@ class Forms:
         return combined(expression[0], known, box) if len(known) == len(forms) else None
 
     def _no_less(self, a: Expression, b: Expression, by: float, node: Node) -> Form | None:
-        """Whether a is no less than b plus a number."""
+        """The truth of a being no less than b plus a number."""
         x, y = self.of_expression(a, node), self.of_expression(b, node)
         if x is None or y is None:
             return None
@@ -113,7 +113,7 @@ class Forms:
 
 
 def _of_constant(array: Array) -> Form | None:
-    """Of numbers with the same step along each axis, or of two that a diagonal of the last two axes divides."""
+    """The form of numbers with the same step along each axis, or of two that a diagonal of the last axes divides."""
     if not array.size or array.dtype.kind not in "biuf":
         return None
     values, whole = np.asarray(array, np.float64), Linear(float(array.reshape(-1)[0]))
