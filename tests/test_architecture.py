@@ -73,7 +73,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 """The rooms of each house from the ground up: none imports a room above it."""
 
 ARROWS = {
-    "kernels": 68,
+    "kernels": 69,  # angles of places become tables by their meaning
     "orchestrator": 61,  # acts know ledger, answers, Redis and what is submitted; queues read speeds from figures
     "workers": 50,
     "virtual_phones": 38,
