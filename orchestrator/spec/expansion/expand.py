@@ -152,9 +152,10 @@ def expand(experiment: Experiment, experiment_id: str, devices: Sequence[Device]
         candidates, unneeded = _candidates(cell, capable, experiment.devices.count)
         placed += [(cell, serials) for serials in candidates]
         exclusions += lacking + unneeded
-    slots = run_order.arrange(placed, range(experiment.sampling.blocks), experiment.sampling.order, experiment_id)
-    if experiment.sampling.canary:
-        slots = run_order.with_canaries(slots, experiment.sampling.canary, _references(experiment, chosen))
+    sampling, last = experiment.sampling, experiment.placement.last
+    slots = run_order.arrange(placed, range(sampling.blocks), sampling.order, experiment_id, last)
+    if sampling.canary:
+        slots = run_order.with_canaries(slots, sampling.canary, _references(experiment, chosen))
     return Expansion(
         jobs=tuple(_jobs(experiment, experiment_id, slots)),
         exclusions=tuple(exclusions),

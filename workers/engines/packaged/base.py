@@ -84,11 +84,9 @@ class PackagedEngine(Engine):
         """Return the version of a wheel of the engine's own package, by its name. Raises SetupError."""
         package, version, *rest = (*wheel.name.split("-"), "", "")
         if not wheel.is_file() or wheel.suffix != ".whl" or normal(package) != normal(self.package) or len(rest) < 4:
-            raise SetupError(f"{wheel} is no wheel of {self.package}", remedy=f"name a file {self.package}-VERSION-*.whl")
+            raise SetupError(f"{wheel} is no wheel of {self.package}", remedy=f"name a {self.package}-VERSION-*.whl")
         if version == self.version:
-            raise SetupError(
-                f"{wheel.name} has the version that ships", remedy=f"build it as {version}+mine, or with a word of yours"
-            )
+            raise SetupError(f"{wheel.name} has the version that ships", remedy=f"build it as {version}+mine")
         return version
 
     def install(self, version: str, wheel: Path | None = None) -> None:

@@ -97,7 +97,7 @@ class Environment:
                     shutil.rmtree(other, ignore_errors=True)
 
     def remove(self) -> bool:
-        """Remove every environment of the engine from this host, of other versions too; return whether there was one."""
+        """Remove every environment of the engine from this host, other versions too; return whether there was one."""
         with self._alone():
             found = [*self.parent.glob(f"{self.engine}-*/"), *self.parent.glob(f"{self.engine}==*/")]
             for folder in found:
