@@ -63,8 +63,8 @@ class Cell(Model):
 
     def has(self, values: Mapping[str, Sequence[int | str | bool]]) -> bool:
         """Return whether it has one of these values of each of these axes."""
-        own = {"backend": self.backend, "precision": self.precision, "network": self.workload.network}
-        own |= {**self.options, ENGINE.name: self.engine}
+        fields = {"backend": self.backend, "precision": self.precision, "network": self.workload.network}
+        own: Mapping[str, object] = {**fields, **self.options, ENGINE.name: self.engine}
         return all(own.get(name) in given for name, given in values.items())
 
     @property

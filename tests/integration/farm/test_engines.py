@@ -111,11 +111,13 @@ def test_what_crashes_leaves_the_others_alone_and_runs_last(up: Up, tmp_path: Pa
     done = farm("run", str(file), "--wait", *state)
     found = json.loads(farm("results", "crashes", "--json", "--raw", *state).stdout)
     assert len(found["records"]) == 2 * 2 * len(causes), done.stdout + done.stderr
-    begun: dict[tuple[str, bool], list[int]] = {}
+    threads_of = {each["cell_id"]: each["options"]["threads"] for each in found["summaries"]}
+    begun: dict[tuple[str, bool], list[str]] = {}
     for record in found["records"]:
-        cause = causes[record["job"]["cell"]["options"]["threads"]]
-        assert (record["outcome"] in ("ok", "invalid")) is not cause and record["cause"] == cause, record["reasons"]
-        begun.setdefault((record["device"], bool(cause)), []).append(record["processes"][0]["start_ns"])
+        cause = causes[threads_of[record["cell_id"]]]
+        assert record["outcome"] in ("killed" if cause == "killed" else "failed" if cause else "ok", "invalid")
+        assert record["cause"] == cause, record["reasons"]
+        begun.setdefault((record["device"]["serial"], bool(cause)), []).append(record["started_at"])
     for device in {device for device, _ in begun}:
         assert max(begun[device, False]) < min(begun[device, True])
     assert sum(each.facts.kind == "phone" for each in up.ready_devices()) == 2, "no phone is to blame"
