@@ -79,7 +79,8 @@ class LlamaCpp(FolderEngine):
             agreed(name, row.get(name), value)
         if axes["flash_attention"] in ATTENTION:
             agreed("flash_attn", int(row.get("flash_attn", -1)), ATTENTION[axes["flash_attention"]])
-        agreed("avg_ns", row.get("avg_ns"), fmean(each.duration_ns for each in samples), within=1e-6)
+        mean_ns = fmean(each.duration_ns for each in samples)
+        agreed("avg_ns", row.get("avg_ns"), mean_ns, within=1e-6, rounded=1)  # it is cut to whole ns
         rates = row.get("samples_ts")
         if not isinstance(rates, list) or len(rates) != len(samples):
             raise Unread("samples_ts: there is not one for each sample")
