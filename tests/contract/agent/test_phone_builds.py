@@ -10,7 +10,6 @@ import fcntl
 import functools
 import json
 import os
-import random
 import re
 import shutil
 import struct
@@ -36,8 +35,7 @@ from virtual_phones.shell.releases import FLOOR_SDK
 from .bionic import first_level
 from .driver import Agent
 from .plans import Draft, combine, vector
-from .test_exec import run, script
-from .test_exec import test_each_sample_is_a_run_and_every_line_has_its_time as lines_have_their_times
+from .test_exec import run
 from .test_probe import probe
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -208,37 +206,15 @@ def test_agrees_with_the_reference(phone_agent: Agent, tmp_path: Path) -> None:
         check(phone_agent, graph, Options("cpu"), Limits(), tmp_path / "shaders")
 
 
-OWN_PROGRAM = """\
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-int main(int count, char **words) {
-  size_t bytes = (size_t)atoi(words[1]) << 20;
-  char *memory = malloc(bytes);
-  memset(memory, 1, bytes);
-  for (int i = 0; i < 3; ++i) printf("took %d us of %d\\n", 100 + i, memory[bytes - 1]), fflush(stdout);
-  return count > 2 ? raise(SIGSEGV) : 0;
-}
-"""
-
-
-def test_is_the_parent_of_a_program_of_the_phone(
-    phone_agent: Agent, request: pytest.FixtureRequest, tmp_path: Path, seed: int
-) -> None:
-    """Its lines, its memory and its end, by the agent of an ABI: as engines from folders need them."""
-    abi, mib = abi_of(request), random.Random(seed).randint(20, 60)
-    (tmp_path / "own.c").write_text(OWN_PROGRAM)
-    zig, target = Path(ziglang.__file__).with_name("zig"), {"arm64-v8a": "aarch64-linux-musl"}.get(abi)
-    compiled = [zig, "cc", "-target", target or "arm-linux-musleabihf", "-static", "own.c", "-o", "own"]
-    subprocess.run(compiled, cwd=tmp_path, check=True, capture_output=True)
-    emulated = script(phone_agent, "emulated", f'exec {required(QEMU[abi][0])} {tmp_path}/own "$@"')
-    ended = run(phone_agent, emulated, str(mib), samples=2)
-    assert [line.text for line in ended.all("line")] == [f"took {100 + i} us of 1" for i in range(3)] * 2
-    assert all(each.status == 0 and each.peak_rss_bytes > mib << 20 for each in ended.all("process"))
-    ended = run(phone_agent, emulated, str(mib), "crash")
+def test_is_the_parent_of_a_program_of_the_phone(phone_agent: Agent, request: pytest.FixtureRequest) -> None:
+    """Its lines, its memory and its end, as engines from folders need them. The program is another agent."""
+    ended = run(phone_agent, str(phone_agent.binary), "version", samples=2)
+    assert [json.loads(line.text)["abi"] for line in ended.all("line")] == [abi_of(request)] * 2
+    assert all(each.status == each.signal == 0 < each.peak_rss_bytes for each in ended.all("process"))
+    ended = run(phone_agent, str(phone_agent.binary), "nothing")
+    assert ended.error.code == "program_failed" and "ended with exit status 2" in ended.error.message
+    ended = run(phone_agent, "sh", "-c", "kill -SEGV $$")
     assert ended.error.code == "program_failed" and "signal 11 ended" in ended.error.message
-    lines_have_their_times(phone_agent)
 
 
 def test_a_plan_that_32_bits_cannot_address_is_refused(phone_agent: Agent, request: pytest.FixtureRequest) -> None:
