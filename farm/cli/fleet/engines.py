@@ -44,8 +44,8 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
         return
     from orchestrator.acts.engine_builds import EngineBuilds
     from orchestrator.coordination.artifacts import Artifacts
-    from orchestrator.model.quantity import size_text
     from orchestrator.report.listing import Listing
+    from orchestrator.report.wording import memory_size
 
     settings = settings_of(state)
     found, builds = open_inventory(settings).devices(), EngineBuilds(Artifacts(settings.state)).all()
@@ -77,7 +77,7 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
     def where(name: str) -> str:
         on = runs(name)
         devices = "all" if len(on) == len(found) else ", ".join(on) or f"none: {missing(name)}"
-        return "; ".join((devices, *(f"{b.abi} {b.version or '?'}, {size_text(b.bytes)}" for b in brought[name])))
+        return "; ".join((devices, *(f"{b.abi} {b.version or '?'}, {memory_size(b.bytes)}" for b in brought[name])))
 
     told = [
         (name, ", ".join(engine.takes), ", ".join(axis.name for axis in engine.axes), escape(where(name)))
