@@ -18,7 +18,7 @@ demo: setup  ## Run a first experiment on four virtual phones and this machine; 
 nightly-demo: setup  ## Compare two builds on three virtual phones, one of which was made 8 % slower; under 4 minutes.
 	@.venv/bin/farm demo --nightly
 
-agent: setup ## Build the agent for phones, with the NDK in ANDROID_NDK; ABI=arm64-v8a for these alone.
+agent: setup ## Build the agent for phones, with the NDK in ANDROID_NDK, else with Zig; ABI=arm64-v8a for these alone.
 	@$(PY) -m device_agent.build --phones '$(ABI)' $(if $(ANDROID_NDK),--ndk '$(ANDROID_NDK)')
 
 test:        ## Set up and run all that CI runs: lint, types, every test, also after one has failed.

@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
@@ -17,6 +18,9 @@ PHONE_ABIS = ("arm64-v8a", "armeabi-v7a")
 """The ABIs that phones may have; `adb shell getprop ro.product.cpu.abi` tells."""
 NDK_TOOLCHAIN = Path("build", "cmake", "android.toolchain.cmake")
 """The toolchain's path below the folder of an Android NDK."""
+WITHOUT_NDK = """\
+agent: built by Zig, without an NDK: it opens no OpenCL or Vulkan library of a phone. It has the CPU backend, and is the
+parent of other engines' programs. With a GPU of its own: make agent ANDROID_NDK=/path/to/android-ndk-r27c"""
 _PLATFORM = "android-24"
 """Android 7, the first with shell v2: the floor of `virtual/commands/releases.py`."""
 
@@ -63,15 +67,18 @@ def build(abi: str = "host", *, sanitize: bool = False) -> Path:
 
 
 def phone_toolchain(abi: str, ndk: Path | None) -> Path:
-    """CMake's toolchain file of the NDK in `ndk`. Raises BuildError where it is not there, or nothing for this ABI."""
+    """Return CMake's toolchain file of the NDK in `ndk`; without one that of Zig. Raises BuildError where it is not
+    there, or nothing for this ABI."""
     if abi not in PHONE_ABIS:
         raise BuildError(
             f"there is no agent for phones of ABI {abi!r}; there is one for {', '.join(PHONE_ABIS)}. "
             "`adb shell getprop ro.product.cpu.abi` tells what a phone is"
         )
+    if ndk is None and _zig() is not None:
+        return FOLDER / "zig.cmake"
     toolchain = ndk / NDK_TOOLCHAIN if ndk else None
     if toolchain is None or not toolchain.is_file():
-        where = f"{ndk} has no {NDK_TOOLCHAIN}" if ndk else "no Android NDK was named"
+        where = f"{ndk} has no {NDK_TOOLCHAIN}" if ndk else "no Android NDK was named, and ziglang is not installed"
         raise BuildError(
             f"{where}. Unpack an NDK (r26 or newer) and name its folder: "
             "make agent ANDROID_NDK=/path/to/android-ndk-r27c"
@@ -79,12 +86,19 @@ def phone_toolchain(abi: str, ndk: Path | None) -> Path:
     return toolchain.absolute()
 
 
+def _zig() -> Path | None:
+    """The compiler that the package ziglang brings; None: it is not installed."""
+    found = find_spec("ziglang")
+    return Path(str(found.origin)).with_name("zig") if found else None
+
+
 def build_for_phone(abi: str, ndk: Path | None, folder: Path = FOLDER / "build") -> Path:
-    """Build the agent for phones of an ABI with the NDK in `ndk`; the path, below `folder`. Raises BuildError."""
+    """Build the agent for phones of an ABI with the NDK in `ndk`, or with Zig; the path, below `folder`. Raises
+    BuildError."""
     toolchain, made = phone_toolchain(abi, ndk), folder / abi
     _forget(made, str(toolchain))
     options = {"ANDROID_ABI": abi, "ANDROID_PLATFORM": _PLATFORM, "ANDROID_STL": "c++_static"}
-    options["CMAKE_TOOLCHAIN_FILE"] = str(toolchain)
+    options |= {"CMAKE_TOOLCHAIN_FILE": str(toolchain), "POCKETFARM_ZIG": str(_zig() or "")}
     given = [f"-D{name}={value}" for name, value in options.items()]
     _run(["cmake", "-S", str(FOLDER), "-B", str(made), "--no-warn-unused-cli", *given])
     _run(["cmake", "--build", str(made), "-j2"])
@@ -146,6 +160,8 @@ def main() -> int:
             phone_toolchain(abi, given.ndk)  # refused before anything is built
         for abi in wanted:
             print(build_for_phone(abi, given.ndk))
+        if given.ndk is None:
+            print(WITHOUT_NDK, file=sys.stderr)
     except BuildError as e:
         print(f"agent: {e}", file=sys.stderr)
         return 1

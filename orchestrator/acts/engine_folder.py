@@ -11,11 +11,10 @@ from pydantic import ValidationError
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.errors import ModelFileError
-from orchestrator.model.experiment.workload import why_no_file
+from orchestrator.model.experiment.workload import why_no_files
 
 from .elf import MACHINES, Elf, NotElf, is_elf, read_elf
 
-MOST_FILES = 512
 SEARCHED = ("", "lib/")
 """The loader looks for an engine's own libraries in the folder itself, and in its `lib`."""
 _ANDROID = (
@@ -40,10 +39,8 @@ def read_folder(
     if not folder.is_dir():
         raise _bad(f"there is no folder {folder}", "name the folder with the program and its libraries")
     files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    if not 0 < len(files) <= MOST_FILES:
-        raise _bad(f"{len(files)} files in {folder}: 1 to {MOST_FILES} may be", "leave out what does not run")
-    for why in filter(None, map(why_no_file, files)):
-        raise _bad(why.removeprefix("files: "), "rename it")
+    if why := why_no_files(files, folder):
+        raise _bad(why, "leave out what does not run, or rename it")
     program = _program(files, programs, folder)
     _check(files, program, abi)
     kept = {name: artifacts.put(path) for name, path in files.items()}

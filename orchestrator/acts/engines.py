@@ -10,7 +10,7 @@ from pathlib import Path
 from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import UnknownName
-from orchestrator.model.quantity import counted, size_text
+from orchestrator.model.quantity import counted
 
 from .act import Acting, Done, act
 from .engine_folder import read_folder
@@ -40,7 +40,7 @@ class Brought(Done):
         what = f"{self.engine} {self.version}".strip() + f" for {self.abi}"
         if not self.is_new:
             return [f"nothing to do: the farm has {what} already"]
-        return [f"{what}: {self.program}, {counted(self.files, 'file')}, {size_text(self.bytes)}"]
+        return [f"{what}: {self.program}, {counted(self.files, 'file')}, {self.bytes / 2**20:.1f} MiB"]
 
 
 @act

@@ -236,7 +236,7 @@ class EngineFacts(Model):
             if name not in known:
                 return f"engine {self.name} has no axis `{name}` (it has {', '.join(known) or 'none'})"
             if why := known[name].why_not(options[name]):
-                return f"{name}: {options[name]!r} is no value of the axis: {why}"
+                return f"{name}: {options[name]!r} is no value of the axis: {why}; {known[name].help}"
         return ""
 
     def why_not(self, backend: Api, precision: Precision) -> str:

@@ -61,6 +61,12 @@ class Cell(Model):
         sizes = self.workload.parameters[name]
         return sizes if isinstance(sizes, int) else sizes[int(place)]
 
+    def has(self, values: Mapping[str, Sequence[int | str | bool]]) -> bool:
+        """Return whether it has one of these values of each of these axes."""
+        fields = {"backend": self.backend, "precision": self.precision, "network": self.workload.network}
+        own: Mapping[str, object] = {**fields, **self.options, ENGINE.name: self.engine}
+        return all(own.get(name) in given for name, given in values.items())
+
     @property
     def engine(self) -> str:
         """Return the name of the engine that runs it."""

@@ -93,7 +93,7 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.CHARGE_MISMATCH: "the integral of the current disagrees with the charge counter: enrol the phone again",
     DoubtCode.SAMPLER_COST: "raise measure.power_period, or let `farm enrol SERIAL` measure it again on a quiet device",
     DoubtCode.CONDITION_UNPROVEN: "the phone does not tell whether the condition holds: check it by hand",
-    DoubtCode.SHORT_LOAD: "raise sampling.load: at least 30 s and 100 refresh periods of the gauge",
+    DoubtCode.SHORT_LOAD: "raise sampling.load, of tools samples: at least 30 s and 100 refresh periods of the gauge",
     DoubtCode.MODELLED_POWER: "the power is a virtual phone's model: run on a real phone before you publish",
     DoubtCode.ROUNDING: "the network magnifies rounding: a larger input, or trained weights, verify more strictly",
     DoubtCode.SAME_PLAN: "take one of the values out: on this device the axis changed nothing that ran",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .engine import Coming, Commands, Engine, Host, Measured, Program, Report, Run, Trips, Verdict, Work
+from .engine import Coming, Commands, Engine, Host, Measured, Program, Reader, Report, Run, Trips, Verdict, Work
 from .powered import powered
 from .registry import Engines
 from .told import runs_on, suspended_s
 
 __all__ = [
-    "Coming", "Commands", "Engine", "Engines", "Host", "Measured", "Program", "Report", "Run", "Trips", "Verdict",
-    "Work", "powered", "runs_on", "suspended_s",
+    "Coming", "Commands", "Engine", "Engines", "Host", "Measured", "Program", "Reader", "Report", "Run", "Trips",
+    "Verdict", "Work", "powered", "runs_on", "suspended_s",
 ]  # fmt: skip

@@ -188,11 +188,6 @@ class Program(ABC):
     replans: tuple[Replan, ...] = field(default=(), init=False)
     """Changes that the device's driver forced on the program."""
 
-    def read_again(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return what a reader makes of the events of a run that ended well: with the samples that its lines tell.
-        `judge` then tells whether that is a result."""
-        raise NotImplementedError
-
     @abstractmethod
     def run(self, run: Run) -> Measured:
         """Run one block and return what it told, also where it failed or was killed.
@@ -211,6 +206,15 @@ class Program(ABC):
     def again(self) -> Program:
         """Return the program of another block that computes the same."""
         return copy(self)
+
+
+class Reader(Program):
+    """A program whose results are what it prints, which can be read again."""
+
+    @abstractmethod
+    def read_again(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Return the events of a run that ended well with the samples that its lines tell. `judge` then tells whether
+        that is a result."""
 
 
 class Engine(ABC):
@@ -246,8 +250,8 @@ class Engine(ABC):
         """Return why it cannot run on a device; empty where it can."""
         return ""
 
-    def reader(self, job: Job) -> Program | None:  # noqa: ARG002 (most read a file, or an agent's own events)
-        """Return a program that can `read` again what one of a job printed; it cannot run. None: text is not enough."""
+    def reader(self, job: Job) -> Reader | None:  # noqa: ARG002 (most read a file, or an agent's own events)
+        """Return a program that reads again what one of a job printed; it cannot run. None: text is not enough."""
         return None
 
     def facts(self, device: DeviceFacts) -> EngineFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from orchestrator.model.device import Device
     from orchestrator.model.engine_build import EngineBuild
     from workers.engines import Engine
-    from workers.engines.packaged import Environment
+    from workers.engines.packaged import PackagedEngine
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The engine, as `farm engines` lists it.")]
 
@@ -43,8 +44,8 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
         return
     from orchestrator.acts.engine_builds import EngineBuilds
     from orchestrator.coordination.artifacts import Artifacts
-    from orchestrator.model.quantity import size_text
     from orchestrator.report.listing import Listing
+    from orchestrator.report.wording import memory_size
 
     settings = settings_of(state)
     found, builds = open_inventory(settings).devices(), EngineBuilds(Artifacts(settings.state)).all()
@@ -76,7 +77,7 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
     def where(name: str) -> str:
         on = runs(name)
         devices = "all" if len(on) == len(found) else ", ".join(on) or f"none: {missing(name)}"
-        return "; ".join((devices, *(f"{b.abi} {b.version or '?'}, {size_text(b.bytes)}" for b in brought[name])))
+        return "; ".join((devices, *(f"{b.abi} {b.version or '?'}, {memory_size(b.bytes)}" for b in brought[name])))
 
     told = [
         (name, ", ".join(engine.takes), ", ".join(axis.name for axis in engine.axes), escape(where(name)))
@@ -92,22 +93,37 @@ def _row(build: EngineBuild, devices: list[Device]) -> dict[str, object]:
     }  # fmt: skip
 
 
-def install(name: NameArgument, state: StateOption = None) -> None:
+def install(
+    name: Annotated[str, typer.Argument(metavar="NAME[==VERSION]", help="The engine; and a version beside its own.")],
+    wheel: Annotated[Path | None, typer.Option("--wheel", help="A build of your own as that version.")] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Install an engine's packages on this machine, into an environment of their own below the state folder.
 
     Versions are pinned and every file is checked by its hash. Run it again where it was broken off: pip keeps what it
-    has fetched. A host of the farm announces the engine within seconds.
+    has fetched. A host of the farm announces the engine within seconds. Another version, or a wheel of yours, lies
+    beside the one that ships: experiments list both as `matrix: {NAME.version: [...]}`.
 
-    Example: `farm engines install onnxruntime`
+    Example: `farm engines install onnxruntime`, `farm engines install onnxruntime==1.30.0`, `farm engines install
+    onnxruntime --wheel onnxruntime-1.33.0+mine-cp311-cp311-linux_x86_64.whl`
     """
-    environment = _environment(name, settings_of(state).state)
-    packages = ", ".join(f"{package} {version}" for package, version in environment.packages.items())
-    if environment.is_ready:
-        out().print(escape(f"{name} is installed: {packages}"))
+    engine, _, version = name.partition("==")
+    packaged = _packaged(engine, settings_of(state).state)
+    version = packaged.version_of(wheel) if wheel else version
+    of = packaged.environment.beside(version) if version not in ("", packaged.version) else packaged.environment
+    is_new = not of.is_ready
+    if is_new:
+        print(f"installing {name}: this takes minutes where files are large", file=sys.stderr)
+        packaged.install(version or packaged.version, wheel)
+    told = {"engine": engine, "version": version or packaged.version, "installed": is_new, "packages": of.packages}
+    if as_json:
+        print_json(told)
         return
-    out().print(escape(f"installing {packages}"))
-    environment.install()
-    out().print(escape(f"{name} is ready: `matrix: {{engine: {name}, backend: cpu}}`"))
+    packages = ", ".join(f"{package} {number}" for package, number in of.packages.items())
+    out().print(escape(f"{name} is {'ready' if is_new else 'installed'}: {packages}"))
+    axis = f", {engine}.version: {version}" * (of is not packaged.environment)
+    out().print(escape(f"an experiment names it as `matrix: {{engine: {engine}, backend: cpu{axis}}}`"))
 
 
 def add(
@@ -155,7 +171,9 @@ def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = 
         with open_site(settings, new=True) as site:
             show_done(acts.engines.remove_engine(site, user_by(COMMAND_LINE), name), as_json=as_json)
         return
-    was_there = _environment(name, settings.state).remove()
+    engine, _, version = name.partition("==")
+    of = _packaged(engine, settings.state).environment
+    was_there = (of.beside(version) if version else of).remove()
     if as_json:
         print_json({"engine": name, "removed": was_there})
     else:
@@ -168,11 +186,11 @@ def _engines(state: Path) -> list[Engine]:
     return [*Engines(Host.alone(state))]
 
 
-def _environment(name: str, state: Path) -> Environment:
+def _packaged(name: str, state: Path) -> PackagedEngine:
     """Raises UnknownName for what is no engine from packages."""
     from workers.engines.packaged import PackagedEngine
 
     known = {each.name: each for each in _engines(state) if isinstance(each, PackagedEngine)}
     if name not in known:
         raise UnknownName(f"no engine {name!r} comes from packages", remedy=f"these do: {', '.join(known)}")
-    return known[name].environment
+    return known[name]

@@ -12,7 +12,7 @@ from kernels.errors import CompileError
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import ModelFileError
 from orchestrator.model.experiment import Workload
-from orchestrator.model.experiment.workload import why_no_file
+from orchestrator.model.experiment.workload import why_no_files
 
 from .choices_file import read_choices
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kernels.frontend.onnx.reading.model_file import ModelFile
     from kernels.ir.graph import Graph
 
-MOST_FILES = 512
-"""Files of a command."""
 KEPT = "sha256:"
 """The word before the hash of a model that the farm has already: what a training left."""
 
@@ -129,12 +127,11 @@ def program_files(name: str, field: str, base: Path, artifacts: Artifacts) -> di
         place, found = place.parent, [place]
     else:
         found = sorted(path for path in place.rglob("*") if path.is_file())
-    if not 0 < len(found) <= MOST_FILES:
-        told = f"{field}: {len(found)} files in {place}: 1 to {MOST_FILES} may be"
-        raise ModelFileError(told, remedy="paths are relative to the experiment file")
     named = {path.relative_to(place).as_posix(): path for path in found}
-    for why in filter(None, map(why_no_file, named)):
-        raise ModelFileError(f"{field}: {why.removeprefix('files: ')}", remedy="rename it")
+    if why := why_no_files(named, place):
+        raise ModelFileError(
+            f"{field}: {why}", remedy="paths are relative to the experiment file; rename what no phone takes"
+        )
     return {name: artifacts.put(path) for name, path in named.items()}
 
 

@@ -154,8 +154,8 @@ def _build(
     if engine != COMMAND:
         raise SpecError(
             f"{field}: the farm takes no builds of this engine",
-            remedy=f"it does of `{COMMAND}`, `{OURS.name}`, and what `farm engines add` brought; of another compare "
-            "nights before and after its update",
+            remedy=f"it does of `{COMMAND}`, `{OURS.name}`, and what `farm engines add` brought; of an engine from "
+            f"packages `farm engines install {engine}==VERSION`, and give `axes: {{{engine}.version: VERSION}}`",
         )
     if experiment.workload.command is None:
         raise SpecError(f"{field}: the workload is no command", remedy="give `workload: {command: ..., files: ...}`")

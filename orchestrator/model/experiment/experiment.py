@@ -315,6 +315,17 @@ class Experiment(Model):
         return self
 
     @model_validator(mode="after")
+    def _last_of_the_matrix(self) -> Experiment:
+        axes = self.matrix.model_dump(exclude={"of_engines"}).keys() | self.matrix.of_engines.keys()
+        for name, values in self.placement.last.items():
+            known = [getattr(each, "value", each) for each in (self.matrix.listed(name) or () if name in axes else ())]
+            for value in values:
+                if value not in known:
+                    told = f"it lists {', '.join(map(str, known))}" if known else "it does not list the axis"
+                    raise ValueError(f"`placement.last.{name}: {value}` is none of the matrix: {told}")
+        return self
+
+    @model_validator(mode="after")
     def _of_known_devices(self) -> Experiment:
         """Refuse what is decided by device where any device may run a block."""
         asked = {

@@ -15,6 +15,11 @@ PolicyName = Literal[
 """The policies of placement; `FARM_POLICY` is one too."""
 
 
+def _several(value: object) -> object:
+    """A single value is a list of one."""
+    return value if isinstance(value, list | tuple) else (value,)
+
+
 class PlacementRules(Model):
     """The rules that the experiment wants otherwise than the farm."""
 
@@ -25,6 +30,12 @@ class PlacementRules(Model):
     )
     """Local time at which it is to be over, e.g. `2026-12-01 08:00`, with the policy `deadline`: before others of its
     priority, the earliest first."""
+
+    last: dict[str, Annotated[tuple[int | str | bool, ...], BeforeValidator(_several)]] = Field(
+        default_factory=dict, exclude_if=lambda value: not value
+    )
+    """Values of axes: `{engine: ncnn, backend: vulkan}`. The configurations that have one of each run behind all others
+    of their device: what crashes a driver then spoils nothing."""
 
     @model_validator(mode="after")
     def _deadline_with_its_policy(self) -> PlacementRules:

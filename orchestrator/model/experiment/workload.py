@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
-from pathlib import PurePosixPath
+from collections.abc import Collection, Mapping
+from pathlib import Path, PurePosixPath
 from string import Formatter
 from typing import Annotated
 
@@ -31,6 +31,17 @@ def why_no_file(name: str) -> str:
     if _FILE.fullmatch(name) and ".." not in name.split("/"):
         return ""
     return f"files: {name!r}: a name has letters, digits and `. _ + , @ = ~ -` alone"
+
+
+MOST_FILES = 512
+"""Files of a command, of an engine or of its model."""
+
+
+def why_no_files(names: Collection[str], place: Path) -> str:
+    """Return why a folder's files cannot go to a phone; empty: they can."""
+    if not 0 < len(names) <= MOST_FILES:
+        return f"{len(names)} files in {place}: 1 to {MOST_FILES} may be"
+    return next(filter(None, map(why_no_file, names)), "").removeprefix("files: ")
 
 
 Prompt = Annotated[int, Field(ge=1, le=MOST_TOKENS)]

@@ -37,7 +37,8 @@ class UntilPrecise:
             return ()
         cells = [(slot.cell, slot.candidates) for slot in wanting.values()]
         number = max(slot.block for slot in wanting.values())
-        order = run_order.arrange(cells, [number], self._sampling.order, self._place.experiment_id)
+        last = self._place.experiment.placement.last
+        order = run_order.arrange(cells, [number], self._sampling.order, self._place.experiment_id, last)
         return [
             *(wanting[slot.cell.cell_id] for slot in order),
             *([_following(self._canaries)] if self._canaries else ()),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import product
 from math import prod
 from pathlib import PurePath
@@ -152,9 +153,10 @@ def expand(experiment: Experiment, experiment_id: str, devices: Sequence[Device]
         candidates, unneeded = _candidates(cell, capable, experiment.devices.count)
         placed += [(cell, serials) for serials in candidates]
         exclusions += lacking + unneeded
-    slots = run_order.arrange(placed, range(experiment.sampling.blocks), experiment.sampling.order, experiment_id)
-    if experiment.sampling.canary:
-        slots = run_order.with_canaries(slots, experiment.sampling.canary, _references(experiment, chosen))
+    sampling, last = experiment.sampling, experiment.placement.last
+    slots = run_order.arrange(placed, range(sampling.blocks), sampling.order, experiment_id, last)
+    if sampling.canary:
+        slots = run_order.with_canaries(slots, sampling.canary, _references(experiment, chosen))
     return Expansion(
         jobs=tuple(_jobs(experiment, experiment_id, slots)),
         exclusions=tuple(exclusions),
@@ -313,7 +315,9 @@ def _lacks(cell: Cell, device: Device) -> str:
     engines = {each.name: each for each in device.engines}
     if cell.engine not in engines:
         has = ", ".join(each.name for each in device.engines if not each.missing)
-        return f"its host has no engine `{cell.engine}` for it (it has {has})"
+        near = get_close_matches(cell.engine, engines, n=1)
+        hint = f": did you mean `{near[0]}`?" if near else f" (it has {has})"
+        return f"its host has no engine `{cell.engine}` for it{hint}"
     if cell.workload.kind not in (takes := engines[cell.engine].takes):
         return f"engine {cell.engine} runs no `{cell.workload.kind}` of a workload (it runs: {', '.join(takes)})"
     if why := engines[cell.engine].why_not(cell.backend, cell.precision):

@@ -47,15 +47,26 @@ class Slot:
     role: Role = "work"
 
 
-def arrange(places: Sequence[Place], rounds: Iterable[int], order: Order, seed: str) -> list[Slot]:
+def arrange(
+    places: Sequence[Place],
+    rounds: Iterable[int],
+    order: Order,
+    seed: str,
+    last: Mapping[str, Sequence[int | str | bool]] | None = None,
+) -> list[Slot]:
     """The blocks of these rounds in the order in which devices run them; the same seed gives the same order.
 
-    A device runs those that name it, in this order: a part of a shuffled (reversed) round is shuffled (reversed).
+    A device runs those that name it, in this order: a part of a shuffled (reversed) round is shuffled (reversed). Cells
+    with these values of axes (`last`) come when all rounds of the others are over.
     """
+    numbers, behind = list(rounds), [bool(last) and cell.has(last or {}) for cell, _ in places]
     return [
         Slot(cell, candidates, number)
-        for number in rounds
-        for cell, candidates in _one_round(places, number, order, seed)
+        for group in (False, True)
+        for number in numbers
+        for cell, candidates in _one_round(
+            [place for place, is_last in zip(places, behind, strict=True) if is_last is group], number, order, seed
+        )
     ]
 
 

@@ -6,6 +6,8 @@ are the same function there.
 
 from __future__ import annotations
 
+import re
+
 FIRST_LEVEL = {
     name: level
     for level, names in {
@@ -24,10 +26,11 @@ FIRST_LEVEL = {
     for name in names.split()
 }
 OF_GLIBC = {"__assert_fail": "__assert2", "__errno_location": "__errno", "__isoc99_sscanf": "sscanf"}
-"""What glibc's headers, with which Zig compiles, make of a call, and what bionic's make of it."""
+"""What headers of Linux make of a call, and what bionic's make of it."""
 
 
 def first_level(symbol: str) -> int | None:
     """The API level from which on a phone has what an object calls; None where the table does not know."""
     name = OF_GLIBC.get(symbol, symbol)
-    return FIRST_LEVEL.get(name, FIRST_LEVEL.get(name.removesuffix("64")))
+    plain = re.sub(r"^__(\w+?)(_time)?64$", r"\1", name)  # musl's, where its time has 64 bits and the processor 32
+    return FIRST_LEVEL.get(name, FIRST_LEVEL.get(plain, FIRST_LEVEL.get(name.removesuffix("64"))))

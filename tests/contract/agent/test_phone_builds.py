@@ -35,28 +35,15 @@ from virtual_phones.shell.releases import FLOOR_SDK
 from .bionic import first_level
 from .driver import Agent
 from .plans import Draft, combine, vector
+from .test_exec import run
 from .test_probe import probe
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = build.FOLDER / "build-zig"
 BUILD_S = 1500
-TOOLCHAIN = """\
-set(CMAKE_SYSTEM_NAME Linux)
-set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ANDROID_ABI)
-if(ANDROID_ABI STREQUAL "arm64-v8a")
-  set(CMAKE_SYSTEM_PROCESSOR aarch64)
-  set(target -target aarch64-linux-gnu.2.28)
-else()
-  set(CMAKE_SYSTEM_PROCESSOR arm)
-  set(target -target arm-linux-gnueabihf.2.28 -mcpu=cortex_a7)  # with NEON, like the NDK's
-  set(vulkan "-include ${{CMAKE_CURRENT_LIST_DIR}}/vulkan_of_android.h")
-endif()
-set(CMAKE_CXX_COMPILER "{zig}" c++ ${{target}})
-set(CMAKE_BUILD_TYPE Unoptimised)  # but for the CPU backend's loops: half of the time, and libc++ checks its callers
-# The compiler's own checks too: Zig builds libc++ once for each set of these. `all` is clang's word; without
-# `undefined` Zig itself builds a library that reports what checks find, of which there are none.
-set(CMAKE_CXX_FLAGS_INIT "-O0 -g0 -s -fno-sanitize=undefined -fno-sanitize=all ${{vulkan}}")
-"""
+CHEAP = "-O0 -fno-sanitize=all"
+"""Without optimising but for the CPU backend's loops it takes half of the time, and libc++ checks its callers. The
+compiler's own checks are out too: Zig builds libc++ once for each set of these."""
 VULKAN = """\
 #define VK_PLATFORM_H_ 1
 #define VKAPI_ATTR __attribute__((pcs("aapcs-vfp")))
@@ -91,14 +78,11 @@ def built(monkeypatch_module: pytest.MonkeyPatch) -> Callable[[str], Path]:
     cache.mkdir(parents=True, exist_ok=True)
     monkeypatch_module.setenv("ZIG_GLOBAL_CACHE_DIR", str(cache / "zig"))
     monkeypatch_module.setenv("ZIG_LOCAL_CACHE_DIR", str(FOLDER / "cache"))
-    toolchain = FOLDER / "ndk" / build.NDK_TOOLCHAIN
-    toolchain.parent.mkdir(parents=True, exist_ok=True)
-    for file, text in (
-        (toolchain, TOOLCHAIN.format(zig=Path(ziglang.__file__).with_name("zig"))),
-        (toolchain.with_name("vulkan_of_android.h"), VULKAN),
-    ):
-        if not file.exists() or file.read_text() != text:
-            file.write_text(text)
+    FOLDER.mkdir(exist_ok=True)
+    monkeypatch_module.setenv("CMAKE_BUILD_TYPE", "Unoptimised")
+    vulkan = FOLDER / "vulkan_of_android.h"
+    if not vulkan.exists() or vulkan.read_text() != VULKAN:
+        vulkan.write_text(VULKAN)
 
     @functools.cache
     def build_one(abi: str) -> Path:
@@ -106,7 +90,8 @@ def built(monkeypatch_module: pytest.MonkeyPatch) -> Callable[[str], Path]:
             fcntl.flock(lock, fcntl.LOCK_EX)
             library = _copied(Path(ziglang.__file__).with_name("lib"), cache)
             monkeypatch_module.setenv("ZIG_LIB_DIR", str(library))
-            return build.build_for_phone(abi, FOLDER / "ndk", FOLDER)
+            monkeypatch_module.setenv("CXXFLAGS", f"{CHEAP} -include {vulkan}" if abi == "armeabi-v7a" else CHEAP)
+            return build.build_for_phone(abi, None, FOLDER)
 
     return build_one
 
@@ -221,6 +206,17 @@ def test_agrees_with_the_reference(phone_agent: Agent, tmp_path: Path) -> None:
         check(phone_agent, graph, Options("cpu"), Limits(), tmp_path / "shaders")
 
 
+def test_is_the_parent_of_a_program_of_the_phone(phone_agent: Agent, request: pytest.FixtureRequest) -> None:
+    """Its lines, its memory and its end, as engines from folders need them. The program is another agent."""
+    ended = run(phone_agent, str(phone_agent.binary), "version", samples=2)
+    assert [json.loads(line.text)["abi"] for line in ended.all("line")] == [abi_of(request)] * 2
+    assert all(each.status == each.signal == 0 < each.peak_rss_bytes for each in ended.all("process"))
+    ended = run(phone_agent, str(phone_agent.binary), "nothing")
+    assert ended.error.code == "program_failed" and "ended with exit status 2" in ended.error.message
+    ended = run(phone_agent, "sh", "-c", "kill -SEGV $$")
+    assert ended.error.code == "program_failed" and "signal 11 ended" in ended.error.message
+
+
 def test_a_plan_that_32_bits_cannot_address_is_refused(phone_agent: Agent, request: pytest.FixtureRequest) -> None:
     """Cut to 32 bits, 4 GiB and a bit would pass for a bit."""
     bundle = Draft("cpu", [combine("x", "x", "y")]).bundle()
@@ -237,7 +233,7 @@ def test_a_plan_that_32_bits_cannot_address_is_refused(phone_agent: Agent, reque
     ("words", "said"),
     [
         (["--phones", "mips", "--ndk", "/nowhere"], "no agent for phones of ABI 'mips'; there is one for arm64-v8a"),
-        (["--phones", "arm64-v8a mips"], "no Android NDK was named"),
+        (["--phones", "arm64-v8a mips"], "no agent for phones of ABI 'mips'"),
         (["--phones", "", "--ndk", "/nowhere"], "/nowhere has no build/cmake/android.toolchain.cmake"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import subprocess
 import tempfile
@@ -89,6 +90,37 @@ def test_from_a_file_to_table_json_and_metrics(
         return sum(all(word in line for word in wanted) for line in told)
 
     eventually(lambda: shown() == 2 * configurations[engine])  # the exporter reads new results every few seconds
+
+
+CRASHES = """#!/bin/sh
+case $1 in 2) kill -SEGV $$ ;; 3) sleep 600 ;; 4) kill -KILL $$ ;; esac
+sleep 0.05; echo took 50 ms
+"""
+
+
+def test_what_crashes_leaves_the_others_alone_and_runs_last(up: Up, tmp_path: Path, seed: int) -> None:
+    """A crash, a hang and a kill, wherever the matrix lists them."""
+    causes = {1: "", 2: "program_crashed", 3: "deadline", 4: "killed", 5: ""}
+    threads = random.Random(seed).sample([*causes], len(causes))
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "run").write_text(CRASHES)
+    file, state = tmp_path / "e.yaml", ("--state", str(up.state))
+    workload = '{command: "./run {threads}", files: bench}'
+    text = EXPERIMENT.format(name="crashes", workload=workload, engines="command").replace("[1, 2]", str(threads))
+    file.write_text(text.replace("samples: 3", "samples: 2, deadline: 2 s") + "placement: {last: {threads: [2, 3, 4]}}")
+    done = farm("run", str(file), "--wait", *state)
+    found = json.loads(farm("results", "crashes", "--json", "--raw", *state).stdout)
+    assert len(found["records"]) == 2 * 2 * len(causes), done.stdout + done.stderr
+    threads_of = {each["cell_id"]: each["options"]["threads"] for each in found["summaries"]}
+    begun: dict[tuple[str, bool], list[str]] = {}
+    for record in found["records"]:
+        cause = causes[threads_of[record["cell_id"]]]
+        assert record["outcome"] in ("killed" if cause == "killed" else "failed" if cause else "ok", "invalid")
+        assert record["cause"] == cause, record["reasons"]
+        begun.setdefault((record["device"]["serial"], bool(cause)), []).append(record["started_at"])
+    for device in {device for device, _ in begun}:
+        assert max(begun[device, False]) < min(begun[device, True])
+    assert sum(each.facts.kind == "phone" for each in up.ready_devices()) == 2, "no phone is to blame"
 
 
 def test_a_folder_is_brought_run_and_removed(up: Up, tmp_path: Path) -> None:

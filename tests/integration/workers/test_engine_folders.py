@@ -26,7 +26,7 @@ from orchestrator.model.device import Device
 from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.job import Job
+from orchestrator.model.job import Cell, Job
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.spec.expansion.expand import cells_of, expand
@@ -118,8 +118,9 @@ def block(
     return runner(assigned(job_of(kept, serial), serial), *check)
 
 
-def job_of(kept: Experiment, serial: str = CPU_SERIAL, **options: Any) -> Job:
-    (cell,) = cells_of(kept)
+def job_of(kept: Experiment, serial: str = CPU_SERIAL, cell: Cell | None = None, **options: Any) -> Job:
+    if cell is None:
+        (cell,) = cells_of(kept)
     assert cell.build
     cell = cell.model_copy(update={"options": cell.options | options})
     return Job(experiment_id="e1", cell=cell, block=0, candidates=(serial,), sampling=kept.sampling,
@@ -228,10 +229,17 @@ def test_a_device_without_a_folder_for_it_is_excluded(
     assert "no folder for arm64-v8a: `farm engines add" in excluded.reason
 
 
-def test_a_side_runs_a_build_of_its_own(engines: Engines, tmp_path: Path, seed: int) -> None:
-    """Both builds of an engine are kept by hash, and are two cells; what cannot be one is refused with words."""
+def test_a_side_runs_a_build_of_its_own(
+    engines: Engines, there: Runner, lab: Wiring, tmp_path: Path, seed: int
+) -> None:
+    """Both builds of an engine are kept by hash, are two cells, and run on one phone in turns; what cannot be one is
+    refused with words."""
     draw, name = random.Random(f"{seed} sides"), random.Random(f"{seed} side").choice([*GOOD])
-    artifacts = brought(tmp_path, name, script(f"exit {draw.randint(1, 99)}"), engines)
+    output = GOOD[name]
+    words = {side: f"{side} {draw.randrange(10**6)}" for side in ("baseline", "candidate")}
+    stream = {"stdout": ">&2", "stderr": ""}[output.stream]  # not the one that is read
+    programs = {side: printing(output).replace("sleep", f"echo {told} {stream}; sleep") for side, told in words.items()}
+    artifacts = brought(tmp_path, name, programs["baseline"], engines)
     sides = {"candidate": {"engine": {name: "next"}}}
     made, program = experiment(tmp_path, GOOD[name], sides=sides), known()[name].programs[0]
     before, place = EngineBuilds(artifacts).named(), tmp_path / "next"
@@ -244,12 +252,18 @@ def test_a_side_runs_a_build_of_its_own(engines: Engines, tmp_path: Path, seed: 
     refused("there is no folder of an ABI")
     (place / ABI).mkdir(parents=True)
     refused("0 files")
-    (place / ABI / program).write_text(script(f"exit {draw.randint(100, 200)}"))
-    cells = {cell.options["side"]: cell for cell in cells_of(prepare(made, tmp_path, artifacts))}
+    (place / ABI / program).write_text(programs["candidate"])
+    kept = prepare(made, tmp_path, artifacts)
+    cells = {str(cell.options["side"]): cell for cell in cells_of(kept)}
     old, new = (EngineBuild.read(artifacts.path(cells[side].build[ABI])) for side in ("baseline", "candidate"))
     assert old.program == new.program and old.files[program] != new.files[program]
     assert artifacts.path(new.files[program]).read_text() == (place / ABI / program).read_text()
     assert EngineBuilds(artifacts).named() == before, "experiments of others get the build that was added"
+    for side in ("baseline", "candidate", "candidate", "baseline"):
+        record = there(assigned(job_of(kept, lab.serial, cells[side]), lab.serial))
+        assert record.outcome in (Outcome.OK, Outcome.INVALID), record.reasons
+        assert [line.text for line in record.lines if line.text in words.values()] == [words[side]]
+        assert [each.duration_ns / 1e6 for each in record.samples] == pytest.approx(output.ms, rel=1e-6)
     EngineBuilds(artifacts).remove(name)
     with pytest.raises(SpecError, match="takes no builds of this engine") as told:
         prepare(made, tmp_path, artifacts)

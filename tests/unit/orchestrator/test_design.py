@@ -43,6 +43,22 @@ def test_every_block_once_and_rounds_are_whole(found: list[Place], rounds: int, 
     assert [slot.block for slot in slots] == sorted(slot.block for slot in slots)
 
 
+@given(places(), st.integers(1, 5), ORDERS, st.data())
+def test_what_may_crash_comes_when_all_others_are_over(
+    found: list[Place], rounds: int, order: run_order.Order, data: st.DataObject
+) -> None:
+    """Both parts are ordered as they are alone."""
+    names = sorted({str(cell.workload.network) for cell, _ in found})
+    last = {"network": data.draw(st.lists(st.sampled_from(names), min_size=1)), "backend": [Api.OPENCL]}
+    slots = run_order.arrange(found, range(rounds), order, "e-1", last)
+    parts = [
+        [place for place in found if (place[0].workload.network in last["network"]) is late] for late in (False, True)
+    ]
+    assert slots == [slot for part in parts for slot in run_order.arrange(part, range(rounds), order, "e-1")]
+    none, plain = {**last, "backend": [Api.CPU]}, run_order.arrange(found, range(rounds), order, "e-1")
+    assert run_order.arrange(found, range(rounds), order, "e-1", none) == plain
+
+
 @given(places(), st.integers(1, 4))
 def test_abba_puts_every_cell_of_a_device_at_the_same_mean_position(found: list[Place], pairs: int) -> None:
     slots = run_order.arrange(found, range(2 * pairs), "abba", "e-1")

@@ -144,6 +144,17 @@ def test_our_own_engine_by_name_is_the_cell_and_the_experiment_of_before() -> No
     assert "engine" not in plain.matrix.model_dump() and "wait" not in plain.workload.model_dump()
 
 
+@given(st.sampled_from(["onnxruntime", "benchmark_model", "llama.cpp", "executor_runner"]), st.data())
+def test_a_misspelt_engine_is_told_which_was_meant(name: str, data: st.DataObject) -> None:
+    """Whatever letter is away, and whether it is installed there or not."""
+    place = data.draw(st.integers(0, len(name) - 1))
+    known = EngineFacts(name=name, takes=("network",), missing=data.draw(st.sampled_from(["", "install it"])))
+    device = make.device("A").model_copy(update={"engines": (OURS, known)})
+    made = make.experiment(matrix=Matrix(engine=(name[:place] + name[place + 1 :],)))
+    (excluded,) = expand(made, "e", [device]).exclusions
+    assert excluded.reason.endswith(f": did you mean `{name}`?")
+
+
 def test_an_engine_runs_what_it_takes() -> None:
     waits = make.experiment(workload=Workload(wait="200 ms"), matrix=Matrix(engine=("wait", OURS.name)))
     device = make.device("A").model_copy(update={"engines": (OURS, EngineFacts(name="wait", takes=("wait",)))})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -65,3 +66,31 @@ def changed(output: Output, seeds: list[bytes], draw: random.Random) -> str:
         return mutate([output.text.encode()], draw).decode(errors="replace")
     before, after = output.text[: plain.start()], output.text[plain.end() :]
     return mutate([before.encode()], draw).decode(errors="replace") + plain[0] + after
+
+
+@pytest.mark.parametrize("name", ["executor_runner", "llama.cpp"])
+def test_short_samples_are_read_as_they_are_printed(name: str, seed: int) -> None:
+    """Of a microsecond each, printed to the ns, whose mean or sum the tool rounds: as llama-bench did with a network of
+    five layers."""
+    draw = random.Random(f"{seed} {name}")
+    for _ in range(50):
+        output = draw.choice([each for each in outputs() if each.engine == name and len(each.ms) > 1])
+        samples_ns = [draw.randint(800, 90_000) for _ in output.ms]
+        text = (short_llama if name == "llama.cpp" else short_executor)(output, samples_ns)
+        assert [each.duration_ns for each in read(output, text).samples] == samples_ns
+
+
+def short_llama(output: Output, samples_ns: list[int]) -> str:
+    line, tokens = re.search(r"(?m)^\{.*$", output.text), output.asked.axes["tokens"]
+    assert line is not None
+    rates = [float(f"{tokens * 1e9 / each:.6g}") for each in samples_ns]
+    told = {"samples_ns": samples_ns, "samples_ts": rates, "avg_ns": sum(samples_ns) // len(samples_ns)}
+    return output.text.replace(line[0], json.dumps(json.loads(line[0]) | told))
+
+
+def short_executor(output: Output, samples_ns: list[int]) -> str:
+    """The clock has more digits than are printed."""
+    left = iter(samples_ns)
+    text = re.sub(r"(Iteration \d+ of \d+: )[0-9.]+", lambda match: f"{match[1]}{next(left) / 1e6:.6f}", output.text)
+    total = f"in {(sum(samples_ns) + 0.49 * len(samples_ns)) / 1e6:.6f} ms."
+    return re.sub(r"in [0-9.]+ ms\.(?=\nI [^\n]*outputs)", total, text)

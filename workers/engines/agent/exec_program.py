@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orchestrator.model.event import Event, Line, Sample
-from orchestrator.model.experiment import SETUP_S, SUSTAINED_MARGIN, Sampling
 from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome
 from workers.connection.base import DeviceConnection
 from workers.devices.install import put_files
-from workers.engines.engine import Measured, Program, Report, Run, Verdict
+from workers.engines.engine import Measured, Reader, Report, Run, Verdict
 from workers.engines.powered import metered, read_meter
 from workers.session.supply import DISCHARGING_S
 
@@ -21,7 +20,7 @@ from .drive import drive, run_folder
 from .failure import raise_for
 from .process import AgentRun, has_turn
 from .program_failure import Causes, raise_for_process, signal_of
-from .request import BlockRequest, tenths, words
+from .request import BlockRequest, expected_s, tenths, words
 
 PROGRAMS = "programs"
 """Folder of the device for the files of programs."""
@@ -41,7 +40,7 @@ class ExecRequest(BlockRequest):
 
 
 @dataclass
-class ExecProgram(Program):
+class ExecProgram(Reader):
     job: Job
     argv: list[str]
     files: dict[str, Path]
@@ -83,18 +82,19 @@ class ExecProgram(Program):
 
     def run(self, run: Run) -> Measured:
         run.check()
+        sampling = self.job.sampling
         self.serial, self.unread = run.member.facts.serial, ""  # a copy of the block before has that one's
-        run.report("pushing", 0, self.job.sampling.samples, None)
+        run.report("pushing", 0, sampling.samples, None)
         connection = run.trips.ahead
         member = replace(run.member, connection=connection)
         folder = f"{connection.folder}/runs/{run.name.replace('/', '-')}"
         with run_folder(connection, folder, run.tidy):
             place = self.put(connection, run.trips.verified) or folder
             run.check()
-            run.report("waiting", 0, self.job.sampling.samples, None)
+            run.report("waiting", 0, sampling.samples, None)
             request = self._request(run, folder, place)
             with metered(run.meter) as series:
-                cut = run.cut(_expected_s(self.job.sampling))
+                cut = run.cut(expected_s(sampling.deadline, sampling.idle, sampling.load))
                 self.agent = drive(member, request, run.check, _Counter(self, run.report), cut)
                 series += read_meter(run.meter, self.agent.events) if run.meter else ()
             went_well = not (self.agent.killed or self.agent.error)
@@ -173,10 +173,3 @@ class _Counter:
 def lines_of(events: Iterable[Event]) -> list[Line]:
     """Return what the program printed."""
     return [event for event in events if isinstance(event, Line)]
-
-
-def _expected_s(sampling: Sampling) -> float:
-    """The time that a block needs from its start, at most."""
-    if not sampling.load:
-        return sampling.deadline
-    return min(sampling.deadline, 2 * sampling.idle + (1 + SUSTAINED_MARGIN) * sampling.load + SETUP_S)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from orchestrator.model.experiment import SETUP_S, SUSTAINED_MARGIN
+
 
 @dataclass(frozen=True, kw_only=True)
 class AgentRequest(ABC):
@@ -68,6 +70,13 @@ class BlockRequest(AgentRequest):
         }
         always = {"--warmup": self.warmup, "--samples": self.samples}
         return {**super().options(), **always, **{name: value for name, value in given.items() if value}}
+
+
+def expected_s(deadline_s: float, idle_s: float, load_s: float) -> float:
+    """Return the time that a block needs from its start, at most: with a load of a length, its parts and a margin."""
+    if not load_s:
+        return deadline_s
+    return min(deadline_s, 2 * idle_s + (1 + SUSTAINED_MARGIN) * load_s + SETUP_S)
 
 
 def words(options: dict[str, object]) -> list[str]:

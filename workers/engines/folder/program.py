@@ -18,22 +18,23 @@ from .tool import Asked, Told, Tool
 
 HOW = "docs/howto/engines-of-phones.md"
 REFUSES: Causes = (
+    (r"(?i)out of memory|bad_alloc|(cannot|unable to|failed to) allocate|insufficient memory", "out_of_memory",
+     "take a smaller model, batch or context"),
     (
-        r"(?i)failed to (load|mmap|open|read)[^\n]*(model|graph|file)|unable to load model|invalid model|NO_SUCHFILE|"
-        r"INVALID_PROTOBUF|NOT_IMPLEMENTED|Loading of method|load_param|unsupported (op|layer)",
+        r"(?i)failed to (load|mmap|open|read|create context)[^\n]*(model|graph|file)|unable to load model|"
+        r"invalid model|NO_SUCHFILE|INVALID_PROTOBUF|NOT_IMPLEMENTED|Loading of method|load_param|"
+        r"unsupported (op|layer)",
         "engine_refused",
         f"give a model that this version of the engine reads: {HOW}",
     ),
     (
         r"(?i)disallowed cpu fallback|failed to apply .* delegate|no backends are loaded|invalid device|"
-        r"cpu_ep_fallback|(provider|delegate|backend)[^\n]*(not (found|available|supported|enabled)|disabled)",
+        r"cpu_ep_fallback|(provider|delegate|backend)[^\n]*(not (found|available|supported|enabled|loaded)|disabled)",
         "wrong_device",
         "bring a build with that backend or delegate, or leave the configuration out",
     ),
     (r"(?i)unknown (argument|option|flag)|invalid parameter|unrecognized (arg|option)|Unconsumed cmdline flags",
      "engine_refused", f"bring a version that knows the flag: {HOW}"),
-    (r"(?i)out of memory|bad_alloc|cannot allocate|failed to allocate", "out_of_memory",
-     "take a smaller model, batch or context"),
 )  # fmt: skip
 """Words of the tools, whatever they exit with."""
 MODELS = "engine-models"

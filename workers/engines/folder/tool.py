@@ -113,10 +113,11 @@ def number(text: str, what: str) -> float:
     return value
 
 
-def agreed(what: str, one: object, other: object, within: float = 0.0) -> None:
-    """Raise Unread where two tellings of one thing differ; `within`: by more than a share, of numbers."""
+def agreed(what: str, one: object, other: object, within: float = 0.0, rounded: float = 0.0) -> None:
+    """Raise Unread where two tellings of one thing differ; `within`: by more than a share, of numbers; `rounded`: and
+    by more than their printing takes, which counts where they are small."""
     same = one == other
     if not same and isinstance(one, int | float) and isinstance(other, int | float):
-        same = abs(one - other) <= within * max(abs(one), abs(other))
+        same = abs(one - other) <= within * max(abs(one), abs(other)) + rounded
     if not same:
         raise Unread(f"{what}: it says {str(one)[:60]}, where {str(other)[:60]} is expected")

@@ -13,6 +13,7 @@ from workers.engines.packaged import ROOT, PackagedEngine
 
 class LiteRt(PackagedEngine):
     name = "litert"
+    package = "ai-edge-litert"
     reads = ("model.tflite",)
 
     def files(self, graph: Graph, model: Path, folder: Path) -> Mapping[str, Path]:  # noqa: ARG002

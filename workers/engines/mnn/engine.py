@@ -10,7 +10,7 @@ from workers.engines.packaged import PackagedEngine
 
 
 class Mnn(PackagedEngine):
-    name = "mnn"
+    name = package = "mnn"
     reads = ("model.mnn",)
 
     def files(self, graph: Graph, model: Path, folder: Path) -> Mapping[str, Path]:  # noqa: ARG002

@@ -11,7 +11,7 @@ from workers.engines.packaged import PackagedEngine
 
 
 class Ncnn(PackagedEngine):
-    name = "ncnn"
+    name = package = "ncnn"
     reads = ("model.ncnn.param", "model.ncnn.bin")
     apis = (Api.CPU, Api.VULKAN)
     precisions = (Precision.FP32, Precision.FP16)

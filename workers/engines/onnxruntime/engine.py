@@ -7,7 +7,7 @@ from workers.engines.packaged import PackagedEngine
 
 
 class OnnxRuntime(PackagedEngine):
-    name = "onnxruntime"
+    name = package = "onnxruntime"
     axes = (
         EngineAxis(
             name="graph_optimization",

@@ -6,7 +6,7 @@ from workers.engines.packaged import PackagedEngine
 
 
 class OpenVino(PackagedEngine):
-    name = "openvino"
+    name = package = "openvino"
 
 
 ENGINE = OpenVino

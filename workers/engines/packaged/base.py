@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,21 +17,23 @@ import numpy as np
 from kernels.frontend.networks.export import to_onnx
 from kernels.ir.graph import Graph
 from orchestrator.model.base import content_hash
-from orchestrator.model.device import Api, DeviceFacts, Precision
-from orchestrator.model.errors import SpecError, Unsupported
+from orchestrator.model.device import Api, DeviceFacts, EngineAxis, EngineFacts, Precision
+from orchestrator.model.errors import SetupError, SpecError, Unsupported
 from orchestrator.model.experiment import Sampling
-from orchestrator.model.job import Job
+from orchestrator.model.job import Cell, Job
 from orchestrator.model.record import Outcome
 from workers.devices.install import file_sha256
 from workers.engines.engine import Engine, Host, Work
 from workers.files.kept_folders import note_use, prune, write_whole
 
-from .environment import Environment
+from .environment import Environment, normal
 from .program import DrivenProgram
 
 DRIVE = Path(__file__).with_name("drive.py")
 ROOT = Path(__file__).resolve().parents[3]
 """The folder of the farm's own packages, which a converter in an engine's Python may import."""
+VERSION = "version"
+"""The axis of the versions that are installed beside each other."""
 KEPT, SAID = 32, 600
 """Prepared programs that are kept on the host's disk; characters of a converter's words."""
 CONVERT_S, IN_USE_S = 600, 3600.0
@@ -41,6 +44,8 @@ class PackagedEngine(Engine):
     takes = ("network", "onnx")
     apis: ClassVar[tuple[Api, ...]] = (Api.CPU,)
     precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP32,)
+    package: ClassVar[str]
+    """The package among those of `requirements.txt` whose version is the engine's."""
     reads: ClassVar[tuple[str, ...]] = ("model.onnx",)
     """The files of a model by the names that the driver knows; a user's own are told by the ends of their names."""
     index: ClassVar[str] = ""
@@ -60,7 +65,46 @@ class PackagedEngine(Engine):
     def lacks(self, device: DeviceFacts) -> str:
         if device.kind == "phone" and not device.profile:
             return "its packages are for the farm's own machines, not for phones"
-        return "" if self.environment.is_ready else f"install it on its host: `farm engines install {self.name}`"
+        install = f"install it on its host: `farm engines install {self.environment.engine}`"
+        return "" if self.environment.is_ready else install
+
+    @property
+    def version(self) -> str:
+        """Return the version that runs, where a cell asks for no other."""
+        return self.environment.packages[self.package]
+
+    def facts(self, device: DeviceFacts) -> EngineFacts:
+        """The same, with its versions as an axis."""
+        words = (self.version, *self.environment.versions)
+        help_ = f"the version that runs: `farm engines install {self.name}==VERSION` adds one"
+        axis = EngineAxis(name=VERSION, help=help_, default=self.version, words=words)
+        return super().facts(device).model_copy(update={"axes": (*self.axes, axis)})
+
+    def version_of(self, wheel: Path) -> str:
+        """Return the version of a wheel of the engine's own package, by its name. Raises SetupError."""
+        package, version, *rest = (*wheel.name.split("-"), "", "")
+        if not wheel.is_file() or wheel.suffix != ".whl" or normal(package) != normal(self.package) or len(rest) < 4:
+            raise SetupError(f"{wheel} is no wheel of {self.package}", remedy=f"name a {self.package}-VERSION-*.whl")
+        if version == self.version:
+            raise SetupError(f"{wheel.name} has the version that ships", remedy=f"build it as {version}+mine")
+        return version
+
+    def install(self, version: str, wheel: Path | None = None) -> None:
+        """Install a version of it on this machine; a wheel that somebody built as that version. Raises SetupError."""
+        if version == self.version:
+            self.environment.install()
+            return
+        other = self.environment.resolve(self.package, version, wheel)
+        other.install(*(("--find-links", str(wheel.parent.absolute())) if wheel else ()))
+
+    def at(self, cell: Cell) -> PackagedEngine:
+        """Return the same with the version that a cell asks for, which may not be installed."""
+        version = str(cell.options.get(f"{self.name}.{VERSION}", self.version))
+        if version == self.version:
+            return self
+        other = copy(self)
+        other.environment = self.environment.beside(version)
+        return other
 
     def files(self, graph: Graph, model: Path, folder: Path) -> Mapping[str, Path]:  # noqa: ARG002
         """Return the model's files by the names that the driver knows, what it makes in `folder`; `model`: in ONNX."""
@@ -83,6 +127,9 @@ class PackagedEngine(Engine):
             )
 
     def prepare(self, work: Work) -> DrivenProgram:
+        return self.at(work.assignment.job.cell)._prepared(work)
+
+    def _prepared(self, work: Work) -> DrivenProgram:
         job = work.assignment.job
         cell, workload = job.cell, job.cell.workload
         serial = work.member.facts.serial

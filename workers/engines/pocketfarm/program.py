@@ -15,7 +15,7 @@ from orchestrator.model.experiment.language_model import Text
 from orchestrator.model.record import Doubt, DoubtCode, Outcome, Replan
 from workers.devices.fleet import Member
 from workers.devices.install import file_sha256, install_build
-from workers.engines.agent import is_crash, raise_for
+from workers.engines.agent import expected_s, is_crash, raise_for
 from workers.engines.engine import Coming, Host, Measured, Program, Run, Verdict, Work
 from workers.engines.models import Arrays, predictions, verify, wrong
 from workers.session.conditions.affinity import listed
@@ -72,7 +72,8 @@ class PlanProgram(Program):
         def once() -> Measurement:
             return measure(
                 member, self.stored, self.inputs, block, run.check, run.report,
-                meter=run.meter, cut=run.cut(block.expected_s), tidy=run.tidy, trips=run.trips,
+                meter=run.meter, cut=run.cut(expected_s(block.deadline_s, block.idle_s, block.load_s)), tidy=run.tidy,
+                trips=run.trips,
             )  # fmt: skip
 
         def replan(learnt: Replan) -> None:

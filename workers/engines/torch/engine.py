@@ -13,7 +13,7 @@ from workers.engines.packaged import ROOT, PackagedEngine
 
 
 class Torch(PackagedEngine):
-    name = "torch"
+    name = package = "torch"
     index = "https://download.pytorch.org/whl/cpu"
     reads = ("model.pt2",)
 

@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from orchestrator.model.device import Api, EngineAxis
+from orchestrator.model.errors import Unsupported
 from orchestrator.model.event import Line
 from orchestrator.model.experiment.engine_settings import Printed
 from workers.engines.folder import STAGE, TOKENS, Asked, FolderEngine, Told, Unread, WrongDevice, agreed
@@ -19,6 +20,8 @@ SAMPLES = Printed(path="samples_ns.*", unit="ns", stream="stdout")
 GPU = {Api.VULKAN: "Vulkan", Api.OPENCL: "OpenCL"}
 ATTENTION = {"on": 1, "off": 0}
 ALL_LAYERS = 99
+PLAIN = ("f16", "bf16")
+"""Types of a cache that attention without blocks reads."""
 
 
 class LlamaCpp(FolderEngine):
@@ -36,7 +39,7 @@ class LlamaCpp(FolderEngine):
             name="kv_type",
             help="the type of cached keys and values",
             default="f16",
-            words=("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"),
+            words=("f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"),
         ),
         EngineAxis(
             name="flash_attention",
@@ -48,6 +51,9 @@ class LlamaCpp(FolderEngine):
 
     def arguments(self, asked: Asked) -> list[str]:
         axes = asked.axes
+        if axes["flash_attention"] == "off" and axes["kv_type"] not in PLAIN:
+            raise Unsupported(f"llama.cpp caches {axes['kv_type']} with flash attention alone",
+                              remedy="leave the configuration out")  # fmt: skip
         return [
             *("-m", asked.model, "-o", "jsonl", "-r", str(asked.samples)),
             *("-p", str(asked.prompt), "-n", str(asked.generated), "-d", str(axes["context_tokens"])),
@@ -73,7 +79,8 @@ class LlamaCpp(FolderEngine):
             agreed(name, row.get(name), value)
         if axes["flash_attention"] in ATTENTION:
             agreed("flash_attn", int(row.get("flash_attn", -1)), ATTENTION[axes["flash_attention"]])
-        agreed("avg_ns", row.get("avg_ns"), fmean(each.duration_ns for each in samples), within=1e-6)
+        mean_ns = fmean(each.duration_ns for each in samples)
+        agreed("avg_ns", row.get("avg_ns"), mean_ns, within=1e-6, rounded=1)  # it is cut to whole ns
         rates = row.get("samples_ts")
         if not isinstance(rates, list) or len(rates) != len(samples):
             raise Unread("samples_ts: there is not one for each sample")

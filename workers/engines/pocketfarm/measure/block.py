@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from orchestrator.model.experiment import SETUP_S, SUSTAINED_MARGIN
-
 from .run_request import CpuUse
 
 Setup = Literal["cold", "warm", "cached", "any"]
@@ -53,10 +51,3 @@ class Block:
     def is_primed(self) -> bool:
         """A run before the measured one leaves the compiled programs that it is to find."""
         return self.setup in ("warm", "cached")
-
-    @property
-    def expected_s(self) -> float:
-        """The time that the agent needs from its start, at most: with a load of a length, its parts and a margin."""
-        if not self.load_s:
-            return self.deadline_s
-        return min(self.deadline_s, 2 * self.idle_s + (1 + SUSTAINED_MARGIN) * self.load_s + SETUP_S)
