@@ -20,6 +20,7 @@ class Generation final : public Samples {
 
   // Takes tokens [begin, end) of the text.
   Status take(size_t begin, size_t end);
+  const Pass& next(int64_t begin, int64_t end) const;
   Result<int64_t> best() const;
 
   const Plan& plan_;
@@ -29,6 +30,7 @@ class Generation final : public Samples {
   std::vector<int64_t> given_, text_;
   const Pass* last_ = nullptr;  // the pass that ran, and its last row that counts
   int64_t row_ = 0;
+  int64_t computed_ = 0;  // tokens of the passes that ran
 };
 
 }  // namespace pocketfarm

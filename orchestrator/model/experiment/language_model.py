@@ -28,9 +28,10 @@ class Text(NamedTuple):
 
     @property
     def pieces(self) -> tuple[int, ...]:
-        """Return the numbers of tokens that a run of the model takes: a piece of a prompt, if it has several; one."""
+        """Return the numbers of tokens that a run of the model takes: a piece; what is left of the prompt behind its
+        pieces, so that no run inside the clock is filled up, or computes a token again; one."""
         piece = min(PIECE, max(self.context, self.prompt))
-        return (piece, 1) if piece > 1 else (1,)
+        return tuple(sorted({piece, self.prompt % piece or piece, 1}, reverse=True))
 
 
 def with_text(data: object) -> object:
