@@ -18,7 +18,7 @@ class DecoderStep:
     position: str
     """Input (1): how many tokens came before."""
     logits: str
-    """Output (1, rows, vocabulary): a row for each token, or that of the last."""
+    """Output (1, rows, vocabulary): a row for each token, or for the last ones."""
     capacity: int
     """Tokens that the state holds."""
 

@@ -47,14 +47,19 @@ def checked_graph(found: Gathered, batch: int | None) -> Graph:
     return graph
 
 
-def check_decoder(found: Gathered) -> None:
-    """Raise ModelFileError for a file that is no decoder of a language model with its cache."""
+def check_decoder(found: Gathered, capacity: int, artifacts: Artifacts) -> None:
+    """Raise ModelFileError for a file that is no decoder of a language model with its cache, or one whose cache cannot
+    hold `capacity` tokens. Of a GGUF file its head is read, and not its weights."""
+    from kernels.frontend.gguf import check_gguf
     from kernels.frontend.onnx import import_decoder
 
-    assert found.model is not None
-    name = str(found.workload.language_model)
-    with told("workload.language_model", Path(name), name):
-        import_decoder(found.model, 2, 1)
+    name, sha256 = str(found.workload.language_model), str(found.workload.language_model_sha256)
+    path = Path(name) if found.model else artifacts.path(sha256)
+    with told("workload.language_model", path, name):
+        if found.model is None:
+            check_gguf(path, capacity)
+        else:
+            import_decoder(found.model, capacity, 1)
 
 
 def check_examples(found: Gathered, graph: Graph, batch: int | None) -> int:

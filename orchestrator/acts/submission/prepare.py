@@ -16,6 +16,7 @@ from orchestrator.model.device import OURS
 from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload
 from orchestrator.model.experiment.engine_settings import EngineSettings
+from orchestrator.model.experiment.language_model import DEFAULTS, Text
 
 from .check import check_decoder, check_examples, check_labels, check_last_shard, check_network, checked_graph, shards
 from .gather import Gathered, engines_files, file_of, gather, program_files
@@ -88,7 +89,7 @@ def _checked(found: Gathered, axes: Matrix, base: Path, artifacts: Artifacts) ->
     """
     workload = found.workload
     if workload.language_model is not None:
-        check_decoder(found)
+        check_decoder(found, _longest(axes).capacity, artifacts)
         return workload
     dataset, training = workload.dataset, workload.training
     needs_graph = found.model or found.arrays or dataset or training or workload.parameters
@@ -103,6 +104,11 @@ def _checked(found: Gathered, axes: Matrix, base: Path, artifacts: Artifacts) ->
                 training = _with_set(training, model.workload.label, graph, base, artifacts)
             del graph  # before the next is made: its weights are as large as the model
     return workload.model_copy(update={"dataset": dataset, "training": training})
+
+
+def _longest(axes: Matrix) -> Text:
+    """Return the text that needs the most room."""
+    return Text(**{name: max(map(int, axes.options.get(name, (usual,)))) for name, usual in DEFAULTS.items()})
 
 
 def _with_set(training: Training, label: str, graph: Graph, base: Path, artifacts: Artifacts) -> Training:

@@ -91,12 +91,9 @@ class Texts:
         return Judged(check, "" if check.ok else reason, len(found.best))
 
     def _read(self, workload: Workload, text: Text, answer: Tokens, precision: Precision) -> Rows:
-        """Run the reference over the whole text at once. A model that gives the last row alone tells one token."""
+        """Run the reference over the whole text at once."""
         given = [*map(int, self.tokens(workload, text)), *answer[:-1]]
-        step = self._whole(workload, len(given))
-        if step.rows == 1:
-            given, answer = given[: len(given) - len(answer) + 1], answer[:1]
-            step = self._whole(workload, len(given))
+        step = load_decoder(self._path(workload), len(given), (len(given),), len(answer))[0]
         logits = self._logits(step, given, len(answer))
         behind = logits.max(-1) - logits[np.arange(len(answer)), answer]
         lost = 0.0
@@ -105,9 +102,6 @@ class Texts:
             lost = float(np.abs(rounded - logits).max())
         best = tuple(map(int, logits.argmax(-1)))
         return Rows(behind, best, float(np.abs(logits).max()), lost)
-
-    def _whole(self, workload: Workload, count: int) -> DecoderStep:
-        return load_decoder(self._path(workload), count, (count,))[0]
 
     def _path(self, workload: Workload) -> Path:
         sha256 = workload.language_model_sha256
