@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.figures import QUANTITIES
+from orchestrator.figures import QUANTITIES, TOKEN_ENERGIES
 
 from .command_line import CommandLine, Option
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from .plot import Plot
 PAGE_PX = 720
-_OTHERS = {name: each.field(name) for name, each in QUANTITIES.items() if each.of is not None}
-"""Columns of the quantities without figures of their own."""
+_OTHERS = {n: each.field(n) for n, each in QUANTITIES.items() if each.of is not None or n in TOKEN_ENERGIES}
+"""Columns of the quantities without figures of their own, and of a token's energies."""
 STATES = ("cold", "warm", "cached", "none")
 """Starts of a process: nothing compiled, by the driver at most, by the farm, nothing to compile."""
 
@@ -133,6 +133,7 @@ def row_of(summary: dict[str, Any]) -> dict[str, Any]:
     """One row of `results()`."""
     told: dict[str, dict[str, Any]] = {}
     for each in summary["quantities"]:  # of several sources of power the first one
+        told.setdefault(each["metric"], each)
         told.setdefault(f"{each['metric']} {each['basis']}".strip(), each)
         told.setdefault(f"{each['metric']} {each['basis'].partition(' ')[0]}".strip(), each)
     basis = (summary["energy_per_inference"] or {}).get("basis")

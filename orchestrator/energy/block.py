@@ -20,6 +20,7 @@ from .doubts import Seen, find_energy_doubts
 from .gauge_readings import gauge_readings
 from .idle import Idle, idle_under
 from .lag import in_time, settle_s
+from .phases import PhaseEnergy, phase_energies
 from .sources import Origin, Wanted, calibration, origins
 from .step import find_step
 from .trace import Trace
@@ -76,6 +77,8 @@ class BlockEnergy(Model):
     """Idle power after less before; None without both rests."""
     stages: tuple[StageEnergy, ...] = ()
     """The stages of a training."""
+    phases: tuple[PhaseEnergy, ...] = ()
+    """Prompt and generation of a language model's answers, where the readings tell them apart."""
     charge: ChargeCheck | None = None
     doubts: tuple[Doubt, ...] = ()
 
@@ -162,6 +165,7 @@ def _block(record: Record, origin: Origin, load: Window) -> BlockEnergy:
         idle_power_w=None if idle is None else _Parts(idle.mean_w, idle.random_w, idle.systematic_w).over(1, gain),
         idle_change_w=None if idle is None else idle.change_w,
         stages=stages,
+        phases=phase_energies(record, trace, load, idle),
         charge=checked,
         doubts=find_energy_doubts(record, origin, load, checked, seen),
     )

@@ -13,6 +13,10 @@ from orchestrator.model.record import Record
 
 from . import answers
 
+TOKEN_ENERGIES = ("prompt energy", "generated energy")
+"""Energies of a token, by phase."""
+ENERGIES = ("energy", *TOKEN_ENERGIES)
+"""Quantities whose blocks have uncertainties of their own, by each source of power."""
 POWER_LABELS = ("power_source", "scope", "meter", "gain")
 
 
@@ -80,6 +84,16 @@ QUANTITIES: dict[str, Quantity] = {
         "J", "farm_results_energy_per_inference_joules", 1.0,
         "Energy of one inference by each source of power; net of the idle power, or gross.",
         labels=(*POWER_LABELS, "basis"), margin=0.03, between=0.01,
+    ),
+    "prompt energy": Quantity(
+        "J", "farm_results_prompt_token_energy_joules", 1.0,
+        "Energy of one token of a language model's prompts by each source of power, net of the idle power.",
+        labels=POWER_LABELS, margin=0.03, between=0.01,
+    ),
+    "generated energy": Quantity(
+        "J", "farm_results_generated_token_energy_joules", 1.0,
+        "Energy of one token that a language model generates, behind the first, net of the idle power.",
+        labels=POWER_LABELS, margin=0.03, between=0.01,
     ),
     "power": Quantity(
         "W", "farm_results_power_watts", 1.0,

@@ -81,8 +81,9 @@ class Workload(Model):
     files_sha256: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Filled in at submission: the files of `files`, or of `model`, by name."""
     language_model: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Path of a GGUF file, or of an ONNX decoder with its cache (a file, or a folder with one), relative to the experiment
-    file. A sample is a prompt with its answer: tokens are drawn by `seed`, the answer's have the largest logits."""
+    """Path of a GGUF file, or of an ONNX decoder with its cache (a file, or a folder with one), relative to the
+    experiment file. A sample is a prompt with its answer: tokens are drawn by `seed`, the answer's have the largest
+    logits."""
     language_model_sha256: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """Filled in at submission."""
     prompt: Prompt | tuple[Prompt, ...] | None = Field(default=None, exclude=True)
