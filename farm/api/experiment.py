@@ -73,6 +73,10 @@ class Experiment:
         """A row for each example of the workload's set."""
         return self._table("predictions")
 
+    def tokens(self) -> pd.DataFrame:
+        """A row for each token of a language model's answers, in ms, with temperatures and clocks beside it."""
+        return self._table("tokens")
+
     def _table(self, what: str) -> pd.DataFrame:
         import pandas as pd
 

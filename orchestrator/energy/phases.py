@@ -55,7 +55,7 @@ class PhaseEnergy(Model):
     per_token_j: Estimate
     """Net of the idle power."""
     within_per_token_j: Estimate
-    """Without the gain's uncertainty."""
+    """The same without the gain's uncertainty."""
     gross_power_w: float
 
 
@@ -116,7 +116,7 @@ def _spans(record: Record, load: Window) -> dict[PhaseName, tuple[Spans, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Course:
-    """What ran when: warm-up and load, with the rests beside them."""
+    """The course of warm-up and load, with the rests beside them."""
 
     active: Window
     phases: tuple[Spans, ...]

@@ -38,14 +38,14 @@ class Answers:
     """Tokens of the prompt."""
     generate: int = 32
     prompt_s: float = 1.0
-    """From the start of the prompt to the first token."""
+    """The time from the start of the prompt to the first token."""
     token_s: float = 0.1
-    """From one token to the next."""
+    """The time from one token to the next."""
     prompt_load: float = 1.0
     """Share of the processors that the prompt keeps busy."""
     token_load: float = 0.5
     context_s: float = 0.0
-    """Before the prompt, as busy as it, outside the clock."""
+    """The time before the prompt, as busy as it, outside the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Story:
     inferences: tuple[tuple[Literal["warmup", "timed"], float, float], ...]
     """(phase, start, end) of each."""
     tokens_s: tuple[tuple[float, ...], ...]
-    """When the tokens of each came; none of inferences that are no answers."""
+    """The times at which the tokens of each came; none of inferences that are no answers."""
     moments: tuple[Moment, ...]
     truth: Truth
 

@@ -73,7 +73,8 @@ class Gathered:
             sha256 = kept or artifacts.put(file_of(base, name, field))
         else:
             sha256, model = _model(name if kept or path == own else str(path), field, base, artifacts)
-        update = {"language_model_sha256": sha256}
+        size = artifacts.path(sha256).stat().st_size
+        update = {"language_model_sha256": sha256, "language_model_bytes": size}
         return replace(self, workload=self.workload.model_copy(update=update), model=model)
 
 

@@ -86,6 +86,8 @@ class Workload(Model):
     logits."""
     language_model_sha256: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """Filled in at submission."""
+    language_model_bytes: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
+    """Filled in at submission: the file's size."""
     prompt: Prompt | tuple[Prompt, ...] | None = Field(default=None, exclude=True)
     """Tokens of the prompt; one number or several, as `matrix.prompt`."""
     generate: Prompt | tuple[Prompt, ...] | None = Field(default=None, exclude=True)

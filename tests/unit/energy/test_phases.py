@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 from orchestrator.analysis.statistics import Figure, energy_uses
-from orchestrator.energy import block_energy
+from orchestrator.energy import BlockEnergy, block_energy
 from orchestrator.energy.phases import PhaseEnergy
-from orchestrator.figures import TOKEN_ENERGIES, figures_of
+from orchestrator.figures import TOKEN_ENERGIES, answers, figures_of
+from orchestrator.model.device import DeviceState, Health
 from orchestrator.model.event import Sample
 from orchestrator.model.power import PowerSeries, PowerSource, Scope
 from orchestrator.model.record import Record
@@ -145,6 +146,27 @@ def _apart(samples: tuple[Sample, ...]) -> list[Sample]:
 
 def replace_tokens(sample: Sample) -> Sample:
     return sample.model_copy(update={"prompt": 0, "tokens": (), "token_ns": ()})
+
+
+def test_tokens_per_percent_of_the_battery() -> None:
+    """By the phone's own charge counter and level, as its whole power takes them."""
+    for gauge in list(GAUGES)[:3]:
+        profile, asked = profile_of(gauge), answers_of(profile_of(gauge), 2)
+        found = simulate(profile, asked, 2)
+        record, level = record_of(found, profile), round(100 * profile.battery.level)
+        known = record.model_copy(update={"state_before": DeviceState(health=Health.READY, battery_percent=level)})
+        assert asked.answers is not None
+        (energy,) = [each for each in (block_energy(record) or none()).phases if each.name == "generated"]
+        net_j = truth_of(found, asked.answers.prompt, asked.answers.generate)["generated"]
+        gross_j = net_j + found.truth.idle_w * energy.length_s / energy.tokens
+        volts = np.median([each.voltage_uv for each in record.power if each.voltage_uv]) / 1e6
+        wanted = profile.battery.capacity_mah * 3.6 / 100 * volts / gross_j
+        assert answers.tokens_per_percent(known) == pytest.approx(wanted, rel=0.05)
+        assert answers.tokens_per_percent(record) is None
+
+
+def none() -> BlockEnergy:
+    raise AssertionError("the block has an energy")
 
 
 def test_simulated_answers_are_those_of_the_course() -> None:
