@@ -28,6 +28,11 @@ class DecoderStep:
         return self.graph.shapes[self.logits][1]
 
     @property
+    def words(self) -> int:
+        """Return how many words the vocabulary has."""
+        return self.graph.shapes[self.logits][-1]
+
+    @property
     def count(self) -> int:
         """Return how many tokens a run takes."""
         return prod(self.graph.shapes[self.tokens])

@@ -77,15 +77,16 @@ def decoder_file(
     return GgufFile(proto, path, path, {}, stored, {} if kept is None else kept, kept is not None)
 
 
-def check_gguf(path: Path, capacity: int) -> None:
+def check_gguf(path: Path, capacity: int) -> int:
     """Check that a file can be read as a decoder whose cache holds `capacity` tokens: by its head, and one block of
-    each type in which weights are stored. Raises as `load_gguf`."""
+    each type in which weights are stored. Returns the number of its words. Raises as `load_gguf`."""
     from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
     file = decoder_file(path, sizes={"capacity": capacity})
     for tensor in {each.tensor.kind: each.tensor for each in file.stored.values() if each.tensor}.values():
         block, size = GGML_QUANT_SIZES[GGMLQuantizationType[tensor.kind]]
         unpacked(path, replace(tensor, shape=(block,), size=size))
+    return int(file.proto.graph.output[0].type.tensor_type.shape.dim[-1].dim_value)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from orchestrator.model.experiment.language_model import DEFAULTS, Text
 
 from .check import check_decoder, check_examples, check_labels, check_last_shard, check_network, checked_graph, shards
 from .gather import Gathered, engines_files, file_of, gather, program_files
+from .prompt import with_prompt
 from .training_sets import kept
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Exp
     if experiment.engine and experiment.engine.models:
         update = {"models_sha256": engines_files(experiment.engine.models, base, artifacts)}
         experiment = experiment.model_copy(update={"engine": experiment.engine.model_copy(update=update)})
-    found = gather(experiment.workload, base, artifacts)
+    found, axes = with_prompt(gather(experiment.workload, base, artifacts), experiment.matrix, base, artifacts)
+    experiment = experiment.model_copy(update={"matrix": axes})
     workload = _checked(found, experiment.matrix, base, artifacts)
     sides = _sides(experiment, base, found, artifacts)
     if (dataset := workload.dataset) is None:

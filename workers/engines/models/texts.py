@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.frontend.load import load_decoder
+from kernels.frontend.tokens import read_tokens
 from kernels.ir.decoder import DecoderStep
 from kernels.reference import evaluate, roundings
 from orchestrator.model.base import content_hash
@@ -66,10 +67,13 @@ class Texts:
         return self._decoders.get(key, lambda: load_decoder(self._path(workload), text.capacity, text.pieces))
 
     def tokens(self, workload: Workload, text: Text) -> npt.NDArray[np.int64]:
-        """The tokens of context and prompt, each as likely as another, by the workload's seed. Longer texts of a seed
-        begin as shorter ones do."""
-        words = self._words(self.decoder(workload, text)[-1])
-        return np.random.default_rng(workload.seed).integers(0, words, text.context + text.prompt)
+        """The tokens of context and prompt, each as likely as another, by the workload's seed; of a prompt that it
+        gives these. Longer texts of a seed begin as shorter ones do."""
+        words, draw = self.decoder(workload, text)[-1].words, np.random.default_rng(workload.seed)
+        if workload.prompt_sha256 is None:
+            return draw.integers(0, words, text.context + text.prompt)
+        prompt = read_tokens(self._files.path(workload.prompt_sha256))
+        return np.concatenate([draw.integers(0, words, text.context), prompt])
 
     def judge(self, workload: Workload, text: Text, answer: Tokens, precision: Precision) -> Judged:
         """Hold an answer against the reference's logits behind the same tokens: each token has the largest one, or
@@ -106,10 +110,6 @@ class Texts:
     def _path(self, workload: Workload) -> Path:
         sha256 = workload.language_model_sha256
         return self._files.path(sha256) if sha256 else Path(str(workload.language_model))
-
-    @staticmethod
-    def _words(step: DecoderStep) -> int:
-        return step.graph.shapes[step.logits][-1]
 
     @staticmethod
     def _logits(step: DecoderStep, given: list[int], rows: int, **how: Any) -> npt.NDArray[np.float64]:
