@@ -16,17 +16,20 @@ from orchestrator.report import wording
 from . import inference
 
 if TYPE_CHECKING:
+    from workers.engines.models.texts import Judged
     from workers.infer import InferResult
 
 _NS_PER_S = 1e9
 
 
-def generate(model: Path, tokens: Path, count: int, **how: Any) -> dict[str, Any]:
-    """Generate `count` tokens behind those of a file, and return everything that `--json` prints. `how`: see
-    `workers.infer.infer`. Raises as that does, and ModelError and InputError."""
+def generate(model: Path, tokens: Path, count: int, *, check: bool = False, **how: Any) -> dict[str, Any]:
+    """Generate `count` tokens behind those of a file, and return everything that `--json` prints. `check`: hold them
+    against the reference, as a job does. `how`: see `workers.infer.infer`. Raises as that does, and ModelError and
+    InputError."""
     from kernels.compile import compile_generation
     from kernels.frontend.load import load_decoder
     from kernels.frontend.tokens import check_tokens, read_tokens
+    from workers.engines.models.texts import check_answer
     from workers.infer import infer
 
     text = read_tokens(tokens)
@@ -35,7 +38,19 @@ def generate(model: Path, tokens: Path, count: int, **how: Any) -> dict[str, Any
     check_tokens(text, steps[-1].words, tokens)
     compiler = partial(_compiled, compile_generation, steps)
     work = [(steps[-1].graph, {"tokens": text})]
-    return _as_data(infer(work=work, compiler=compiler, generate=count, **how)[0])
+    found = infer(work=work, compiler=compiler, generate=count, **how)[0]
+    data = _as_data(found)
+    if check:
+        data["check"] = _checked(check_answer(model, steps[-1], text, found.sample.tokens, found.runs_on.precision))
+    return data
+
+
+def _checked(told: Judged) -> dict[str, Any]:
+    of = told.check
+    return {
+        "tokens": told.tokens, "ok": of.ok, "max_abs_difference": of.max_abs_difference, "tolerance": of.tolerance,
+        "reason": told.reason or None,
+    }  # fmt: skip
 
 
 def _compiled(compile_generation: Any, steps: Any, _: object, *options: Any, **how: Any) -> Any:
@@ -69,4 +84,13 @@ def render(facts: dict[str, Any]) -> RenderableType:
         f"[bold]first token[/] after {wording.ms(facts['first_token_ms'])} ms, prompt of {facts['prompt_tokens']}"
         f"{generated}: the first run, not warmed up",
         f"[bold]tokens[/] {' '.join(map(str, facts['tokens']))}",
+        *_check_line(facts.get("check")),
     )
+
+
+def _check_line(check: dict[str, Any] | None) -> list[str]:
+    if check is None:
+        return []
+    if check["reason"]:
+        return [f"[bold red]wrong[/] {escape(check['reason'])}"]
+    return [f"[bold]checked[/] {check['tokens']} tokens: each has the reference's largest logit"]

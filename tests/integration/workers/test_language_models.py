@@ -182,3 +182,29 @@ def test_gguf_files_that_cannot_be_run_are_refused_at_submission(tmp_path: Path,
     model.path.write_bytes(model.path.read_bytes().replace(b"llama", b"mamba"))
     with pytest.raises(ModelFileError, match=r"m\.gguf: architecture 'mamba' is not known; known are llama"):
         asked(model, state, "cpu")
+
+
+def test_a_prompt_may_be_given(bench: Workbench, lab: Wiring, tmp_path: Path, seed: int) -> None:
+    """A file of tokens, behind a context that is drawn: the answer is onnxruntime's behind both. The prompt travels by
+    its hash, and is as long as it is; tokens that the model lacks are refused."""
+    rng = np.random.default_rng(seed)
+    model, state = drawn(tmp_path, rng, str(rng.choice(SOURCES))), bench.settings.state
+    prompt = [*map(int, rng.integers(0, model.words, int(rng.integers(1, 20))))]
+    (tmp_path / "own.txt").write_text(str(prompt))
+    np.save(tmp_path / "own.npy", np.array(prompt, np.int32))
+    name, context = str(rng.choice(["own.txt", "own.npy"])), int(rng.integers(0, 20))
+    asked_for = {"generate": 7, "context": context}
+    experiment = asked(model, state, "cpu", prompt={"tokens": name}, **asked_for)
+    kept = Experiment.model_validate_json(experiment.model_dump_json())
+    assert (kept.matrix.prompt, kept.workload.prompt) == ((len(prompt),), None)
+    before = np.random.default_rng(7).integers(0, model.words, context)
+    wanted = replace(model, prompt=(*map(int, before), *prompt)).greedy(7)
+    for record in run(bench, kept, lab.serial):
+        assert record.outcome is Outcome.OK, record.reasons
+        assert {(each.prompt, each.tokens) for each in record.samples} == {(len(prompt), tuple(wanted))}
+    (tmp_path / "own.txt").write_text(f"1 {model.words}")
+    with pytest.raises(ModelFileError, match=f"prompt: token {model.words}; the model's vocabulary has"):
+        asked(model, state, "cpu", prompt={"tokens": "own.txt"}, **asked_for)
+    (tmp_path / "own.txt").write_text("once")
+    with pytest.raises(ModelFileError, match="no numbers of tokens"):
+        asked(model, state, "cpu", prompt={"tokens": "own.txt"}, **asked_for)

@@ -51,6 +51,8 @@ def test_other_experiments_say_nothing_of_tokens() -> None:
     [
         ({"prompt": 3}, {"matrix": {"prompt": 4}}, "give `prompt` once"),
         ({"prompt": 0}, {}, "greater than or equal to 1"),
+        ({"prompt": "once"}, {"matrix": {"prompt": 4}}, "give `prompt` once"),
+        ({"prompt": {"text": "a.txt", "tokens": "b.npy"}}, {}, "give one of `text` and `tokens`"),
         ({"onnx": "m.onnx"}, {}, "give exactly one of"),
         ({"input": "x.npy"}, {}, "has no `input`"),
         ({"language_model": None, "network": "lenet", "prompt": 3}, {}, "are of a `language_model`"),
