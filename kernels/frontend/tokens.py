@@ -28,7 +28,7 @@ _SPLITS = {
     "llama-bpe": [_CASED % "{1,3}"],
     "qwen2": [_CASED % ""],
 }
-"""How texts are cut before pairs are joined, by `tokenizer.ggml.pre`. Source: the models' own `tokenizer.json`."""
+"""The ways in which texts are cut before pairs are joined, by `tokenizer.ggml.pre`. Source: the models' own `tokenizer.json`."""
 _SPACE = "\u2581"
 _USER_DEFINED = 4
 """The type of words that are found in a text before all others."""
