@@ -14,15 +14,15 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 45_975,  # 1_500: language models, GGUF, caches; 340: branches, ends of poolings; 190: groups; 930: types
-    "orchestrator": 51_590,  # 515: folders of engines; 460: ranking, output read again; 305: texts; 1_160: acts
-    "workers": 18_165,  # 1_000: tools for phones; 1_890: engines from packages, torch; 165: texts; 1_020: others
-    "device_agent": 18_820,  # 440: generation, caches; 80: groups, counts by phase; 430: `exec`; 350: whole numbers
-    "virtual_phones": 8_215,
-    "farm": 12_700,  # 70: engines added; 125: `rank`, output read again; 125: tokens of `infer`; 500: sizes of models
+    "kernels": 46_045,  # 55: files of tokens, GGUF checked at submission; 1_500: language models, GGUF, caches
+    "orchestrator": 52_175,  # 585: energy by phase, tokens beside clocks, tokenizers; 515: folders of engines
+    "workers": 18_180,  # 15: tokens judged; 1_000: tools for phones; 1_890: engines from packages, torch; 165: texts
+    "device_agent": 18_835,  # 15: last pieces; 440: generation, caches; 80: groups, counts by phase; 430: `exec`
+    "virtual_phones": 8_275,  # 60: answers, simulated
+    "farm": 12_710,  # 10: `--check`; 70: engines added; 125: `rank`, output read again; 125: tokens of `infer`
     "dashboards": 4_570,  # 60: the ranking; 300: results and downloads on pages, the glossary
     "benchmarks": 11_265,
-    "tests": 77_530,  # 1_250: language models; 1_600: engines; 410: own programs; 6_400: drawn faults
+    "tests": 77_940,  # 420: energy by phase, tokenizers, GGUF jobs; 1_250: language models; 1_600: engines
 }
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from kernels.frontend.tokens import read_tokens, tokens_of
+from kernels.frontend.tokens import read_tokens
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import ModelFileError
 from orchestrator.model.experiment import Matrix
 from orchestrator.model.experiment.language_model import PromptFile
 
 from .gather import Gathered, file_of, told
+from .tokenizer import tokens_of
 
 
 def with_prompt(found: Gathered, axes: Matrix, base: Path, artifacts: Artifacts) -> tuple[Gathered, Matrix]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernels.errors import ModelError
-from kernels.frontend.tokens import tokens_of
+from orchestrator.acts.submission.tokenizer import tokens_of
 
 PIECES = (
     "ab",
