@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.errors import InputError, ModelError
-from kernels.frontend.gguf import is_gguf
+from kernels.frontend.gguf import is_gguf, read_header
 from kernels.frontend.tokens import MOST_TOKENS, Tokens
 
 if TYPE_CHECKING:
@@ -42,7 +42,13 @@ def tokens_of(model: Path, text: str) -> Tokens:
     except ImportError as e:
         raise ModelError(f"{model}: a text needs the package tokenizers: pip install 'pocketfarm[text]'") from e
     if is_gguf(model):
-        found, begin = _of_gguf(model)
+        read_header(model)  # trusts no length, as the package gguf does
+        try:
+            found, begin = _of_gguf(model)
+        except ModelError:
+            raise
+        except Exception as e:  # of a vocabulary that does not fit its pairs, both packages raise what they like
+            raise ModelError(f"{model}: its tokenizer cannot be read: {e}; convert the model again") from e
         ids = [*begin, *found.encode(text, add_special_tokens=False).ids]
     else:
         file = (model if model.is_dir() else model.parent) / "tokenizer.json"

@@ -82,7 +82,7 @@ def test_texts_have_the_tokens_of_the_tokenizer_itself(kind: str, tmp_path: Path
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    for _ in range(50):
+    for _ in range(12):
         text = drawn(random)
         found = tokens_of(tmp_path / "m.gguf", text).tolist()
         own = made.encode(text, add_special_tokens=False).ids  # type: ignore[attr-defined]
