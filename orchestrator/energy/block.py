@@ -146,7 +146,8 @@ def _block(record: Record, origin: Origin, load: Window) -> BlockEnergy:
     net, count = _net(gross, idle, load), inferences_in(record, load)
     checked = charge_check(record) if origin.source is PowerSource.GAUGE else None
     stages = tuple(_stage(trace, rests, each, settled_s) for each in stage_windows(record))
-    step = None if stages else find_step(trace, load, settled_s)
+    phases = phase_energies(record, trace, load, idle)
+    step = None if stages or phases else find_step(trace, load, settled_s)  # phases of answers are steps themselves
     seen = Seen(whole.mean_w, aliased, late_s, None if idle is None else idle.mean_w, step)
     return BlockEnergy(
         source=origin.source,
@@ -165,7 +166,7 @@ def _block(record: Record, origin: Origin, load: Window) -> BlockEnergy:
         idle_power_w=None if idle is None else _Parts(idle.mean_w, idle.random_w, idle.systematic_w).over(1, gain),
         idle_change_w=None if idle is None else idle.change_w,
         stages=stages,
-        phases=phase_energies(record, trace, load, idle),
+        phases=phases,
         charge=checked,
         doubts=find_energy_doubts(record, origin, load, checked, seen),
     )

@@ -165,3 +165,21 @@ def answers_of(profile: Profile, seed: int) -> Course:
         period_s=chance.choice((0.04, 0.1)) if refresh_s < 0.5 else chance.choice((0.1, 0.25)),
         answers=answers,
     )
+
+
+def truth_of(simulated: Simulated, prompt: int, generate: int) -> dict[str, float]:
+    """True net energy of a token, by phase."""
+    truth = simulated.truth
+    return {
+        "prompt": truth.prompt_j / truth.inferences / prompt,
+        "generated": truth.generated_j / truth.inferences / (generate - 1),
+    }
+
+
+def answered(gauge: str, course: int, seed: int, gain: float) -> tuple[Record, dict[str, float]]:
+    """A block of answers, as the farm sees it, and the truth of a token."""
+    profile = profile_of(gauge)
+    asked = answers_of(profile, course)
+    assert asked.answers is not None
+    found = simulate(profile, asked, seed, (), gain)
+    return record_of(found, profile), truth_of(found, asked.answers.prompt, asked.answers.generate)

@@ -21,11 +21,11 @@ from orchestrator.figures import TOKEN_ENERGIES, answers, figures_of
 from orchestrator.model.device import DeviceState, Health
 from orchestrator.model.event import Sample
 from orchestrator.model.power import PowerSeries, PowerSource, Scope
-from orchestrator.model.record import Record
+from orchestrator.model.record import DoubtCode
 from tests.unit.report.records import cell
-from virtual_phones.simulation import Simulated, simulate
+from virtual_phones.simulation import simulate
 
-from .scenarios import GAIN_UNCERTAINTY, GAUGES, POWERS, answers_of, profile_of, record_of
+from .scenarios import GAIN_UNCERTAINTY, GAUGES, POWERS, answered, answers_of, profile_of, record_of, truth_of
 
 pytestmark = [pytest.mark.unit, pytest.mark.slow]
 SEEDS = range(6)
@@ -41,31 +41,16 @@ class Told(NamedTuple):
     gain: float
 
 
-def truth_of(simulated: Simulated, prompt: int, generate: int) -> dict[str, float]:
-    truth = simulated.truth
-    return {
-        "prompt": truth.prompt_j / truth.inferences / prompt,
-        "generated": truth.generated_j / truth.inferences / (generate - 1),
-    }
-
-
-def simulated(gauge: str, course: int, seed: int, gain: float) -> tuple[Record, dict[str, float]]:
-    profile = profile_of(gauge)
-    asked = answers_of(profile, course)
-    assert asked.answers is not None
-    found = simulate(profile, asked, seed, (), gain)
-    return record_of(found, profile), truth_of(found, asked.answers.prompt, asked.answers.generate)
-
-
 @cache
 def told() -> list[Told]:
     found = []
     for gauge in (*GAUGES, *POWERS):
         for seed in SEEDS:
             gain = random.Random(f"gain {gauge} {seed}").gauss(1.0, GAIN_UNCERTAINTY)
-            record, truth = simulated(gauge, seed, seed, gain)
+            record, truth = answered(gauge, seed, seed, gain)
             energy = block_energy(record)
             assert energy is not None
+            assert DoubtCode.POWER_STEP not in {each.code for each in energy.doubts}
             found += [Told(gauge, each, truth[each.name], gain) for each in energy.phases]
     return found
 
@@ -92,7 +77,7 @@ def test_the_interval_over_blocks_holds_the_truth() -> None:
     held = []
     for gauge in list(GAUGES)[:5]:
         gain = random.Random(f"phone {gauge}").gauss(1.0, GAIN_UNCERTAINTY)
-        runs = [simulated(gauge, 0, seed, gain) for seed in range(BLOCKS)]
+        runs = [answered(gauge, 0, seed, gain) for seed in range(BLOCKS)]
         (use,) = energy_uses(figures_of(record, cell()) for record, _ in runs)
         for name in TOKEN_ENERGIES:
             figure: Figure = use.per_token_j[name]
@@ -106,7 +91,7 @@ def test_a_meter_tells_the_same(seed: int) -> None:
     """A fast meter's means, and programs that tell a prompt or a generation alone, give the powers that were there."""
     rng = np.random.default_rng(seed)
     prompt_w, token_w, idle_w = rng.uniform(3, 6), rng.uniform(1.5, 3), rng.uniform(0.3, 0.8)
-    record, _ = simulated("uA, 250 ms", int(rng.integers(100)), int(rng.integers(100)), 1.0)
+    record, _ = answered("uA, 250 ms", int(rng.integers(100)), int(rng.integers(100)), 1.0)
     edges = [(each.start_ns, each.token_ns[0], each.token_ns[-1]) for each in record.samples if each.tokens]
     load = next(each for each in record.phases if each.phase == "load")
     busy = next((each for each in record.phases if each.phase == "warmup"), load).start_ns
