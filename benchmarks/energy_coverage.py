@@ -87,7 +87,7 @@ def accuracy(gauge: str, runs: int) -> Accuracy:
 
 
 def tokens(gauge: str, runs: int) -> Accuracy:
-    """Of a token's energy, both phases of answers together."""
+    """The accuracy of a token's energy, both phases of answers together."""
     found = Accuracy(gauge)
     for seed in range(runs):
         gain = random.Random(f"gain {gauge} {seed}").gauss(1.0, GAIN_UNCERTAINTY)

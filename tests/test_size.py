@@ -21,7 +21,7 @@ LINES = {
     "virtual_phones": 8_275,  # 60: answers, simulated
     "farm": 12_710,  # 10: `--check`; 70: engines added; 125: `rank`, output read again; 125: tokens of `infer`
     "dashboards": 4_570,  # 60: the ranking; 300: results and downloads on pages, the glossary
-    "benchmarks": 11_305,  # 25: energy of answers by phase
+    "benchmarks": 11_305,  # 40: energy of answers by phase
     "tests": 78_005,  # 420: energy by phase, tokenizers, GGUF jobs; 1_250: language models; 1_600: engines
 }
 
