@@ -42,6 +42,8 @@ EDGE_NEWS = 4.0
 """Readings of the rests that are looked at, too: the edges of what was active show how the source looks back."""
 FEWEST = 8
 """Readings beyond the powers that are sought."""
+LEAST_SHARP = 0.02
+"""The least exponent of a likelihood whose noise is not explained (a tempered one: Grunwald and van Ommen, 2017)."""
 LEAST_TOLD = 2.0
 """The sum of a phase's shares, over all readings, from which on its power can be told."""
 
@@ -154,7 +156,9 @@ def _powers(trace: Trace, load: Window, course: _Course) -> tuple[Array, Array, 
     least_w2 = max(trace.noise_w, trace.quantum_w / math.sqrt(12), 1e-6) ** 2
     left_w2 = np.maximum([fit.left_w2 for fit in fits], least_w2)
     alone = fits[int(left_w2.argmin())].alone
-    share = (left_w2 / left_w2.min()) ** (-alone / 2)
+    # where even the best leaves more than the source's noise, none is right, and they are told apart less sharply
+    sharp = max(LEAST_SHARP, least_w2 / float(left_w2.min())) if trace.noise_w > 0 else 1.0
+    share = (left_w2 / left_w2.min()) ** (-sharp * alone / 2)
     share /= share.sum()
     each, own = np.stack([fit.power_w for fit in fits]), np.stack([fit.unit for fit in fits]) * left_w2[:, None]
     power_w = share @ each
