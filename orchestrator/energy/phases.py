@@ -156,13 +156,14 @@ def _powers(trace: Trace, load: Window, course: _Course) -> tuple[Array, Array, 
     least_w2 = max(trace.noise_w, trace.quantum_w / math.sqrt(12), 1e-6) ** 2
     left_w2 = np.maximum([fit.left_w2 for fit in fits], least_w2)
     alone = fits[int(left_w2.argmin())].alone
-    # where even the best leaves more than the source's noise, none is right, and they are told apart less sharply
-    sharp = max(LEAST_SHARP, least_w2 / float(left_w2.min())) if trace.noise_w > 0 else 1.0
-    share = (left_w2 / left_w2.min()) ** (-sharp * alone / 2)
+    share = (left_w2 / left_w2.min()) ** (-alone / 2)
     share /= share.sum()
+    # where even the best leaves more than the source's noise, none is right, and others may be as near
+    sharp = max(LEAST_SHARP, least_w2 / float(left_w2.min())) if trace.noise_w > 0 else 1.0
+    near = share**sharp / (share**sharp).sum()
     each, own = np.stack([fit.power_w for fit in fits]), np.stack([fit.unit for fit in fits]) * left_w2[:, None]
     power_w = share @ each
-    return power_w, np.sqrt(share @ own), np.sqrt(share @ (each - power_w) ** 2)
+    return power_w, np.sqrt(share @ own), np.sqrt(near @ (each - power_w) ** 2)
 
 
 def _ways(trace: Trace) -> set[tuple[float, float]]:
