@@ -22,7 +22,7 @@ from orchestrator.queueing.kept import KeptServer, keep_run
 from orchestrator.queueing.live import LiveRun, run_live
 from orchestrator.queueing.live.station import network_name
 from orchestrator.queueing.requests import Requests
-from orchestrator.queueing.spec import QueueingSpec, ServerGroup
+from orchestrator.queueing.spec import Answer, QueueingSpec, ServerGroup
 from orchestrator.spec.expansion import device_selection
 from orchestrator.system.config import Settings
 from workers.connection.adb import server_of
@@ -191,6 +191,8 @@ def check_possible(spec: QueueingSpec) -> None:
     """Raises Unsupported, SpecError."""
     if spec.stations:
         raise Unsupported("networks of stations are simulated alone", remedy="add --simulate")
+    if spec.batch.continuous or (spec.batch.size > 1 and any(e.infer and e.infer.language_model for e in spec.classes)):
+        raise Unsupported("batch: a phone generates one sequence at a time", remedy="add --simulate")
     highest = max(each.priority for each in spec.classes)
     if spec.preemption != "none" and (whole := [e for e in spec.classes if e.priority < highest and not e.inferences]):
         raise Unsupported(
@@ -208,12 +210,13 @@ def check_possible(spec: QueueingSpec) -> None:
 def networks_of(spec: QueueingSpec) -> list[Network]:
     """Return the networks that every server loads: one a class, and with batches a second plan for full ones."""
     sizes = sorted({1, spec.batch.size})
-    return [
-        Network(network_name(kind, size), of.infer.cell(size))
-        for kind, of in enumerate(spec.classes)
-        if of.infer is not None
-        for size in sizes
-    ]
+    found = []
+    for kind, of in enumerate(spec.classes):
+        if of.infer is not None and isinstance(of.service, Answer):
+            found.append(Network(network_name(kind, 1), of.infer.cell(1, of.service.longest), *of.service.usual))
+        elif of.infer is not None:
+            found += [Network(network_name(kind, size), of.infer.cell(size)) for size in sizes]
+    return found
 
 
 def _expected_s(spec: QueueingSpec, resident: Resident, kind: int) -> float | None:

@@ -14,15 +14,15 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 46_045,  # 55: files of tokens, GGUF checked at submission; 1_500: language models, GGUF, caches
-    "orchestrator": 52_185,  # 585: energy by phase, tokens beside clocks, tokenizers; 515: folders of engines
-    "workers": 18_180,  # 15: tokens judged; 1_000: tools for phones; 1_890: engines from packages, torch; 165: texts
-    "device_agent": 18_835,  # 15: last pieces; 440: generation, caches; 80: groups, counts by phase; 430: `exec`
-    "virtual_phones": 8_275,  # 60: answers, simulated
+    "kernels": 48_025,  # 70: GGUF checked; 855: one token; 1_500: language models; 340: branches, poolings; 190: groups
+    "orchestrator": 52_995,  # 585: energy by phase, tokenizers; 515: folders of engines
+    "workers": 18_215,  # 15: tokens judged; 1_000: tools for phones; 1_890: engines from packages, torch; 165: texts
+    "device_agent": 19_020,  # 15: last pieces; 25: largest logit; 440: generation; 80: groups; 430: `exec`
+    "virtual_phones": 8_275,  # 60: answers
     "farm": 12_710,  # 10: `--check`; 70: engines added; 125: `rank`, output read again; 125: tokens of `infer`
     "dashboards": 4_570,  # 60: the ranking; 300: results and downloads on pages, the glossary
-    "benchmarks": 11_305,  # 40: energy of answers by phase
-    "tests": 78_005,  # 420: energy by phase, tokenizers, GGUF jobs; 1_250: language models; 1_600: engines
+    "benchmarks": 11_545,  # 40: energy by phase; 250: tokens behind contexts
+    "tests": 79_205,  # 470: energy by phase, tokenizers; 145: one token; 1_250: language models; 1_600: engines
 }
 
 

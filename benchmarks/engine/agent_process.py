@@ -112,6 +112,18 @@ class Agent:
                 argv += ["--input", f"{port.name}={folder}/{port.name}"]
             return [event for event in self._events(argv, limit_s + 60) if event["event"] == "sample"]
 
+    def generate(
+        self, folder: Path, tokens: Path, context: int, count: int, *, samples: int = 1, passes: int = 0,
+        device: str = "", limit_s: float = 300.0,
+    ) -> list[dict[str, Any]]:  # fmt: skip
+        """Run a stored plan that generates `count` tokens behind those of a file, of which the first `context` are not
+        timed; one sample before is not either. `passes`: of the plan, whose steps are timed one by one. Return the
+        events. Raises AgentError with the agent's words."""
+        argv = [str(self._binary), "run", "--plan", str(folder), "--tokens", str(tokens), "--generate", str(count)]
+        argv += ["--context", str(context), "--warmup", "1", "--samples", str(samples), "--layer-passes", str(passes)]
+        argv += ["--cache-dir", str(self._cache), "--deadline-s", f"{limit_s:g}"]
+        return self._events([*argv, *(["--device", device] if device else [])], limit_s + 60)
+
     def trial(self, trial: Trial, passes: int, *, device: str = "") -> TrialRan:
         """Run a trial as `kernels.tuning` measures."""
         ran = self.run(trial.bundle, trial.inputs, warmup=1, passes=passes, device=device)

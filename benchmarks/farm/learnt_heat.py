@@ -124,7 +124,7 @@ class PhoneWire:
     def fileno(self) -> int:
         return self._ears.fileno()
 
-    def ask(self, number: int, *, network: str = "", count: int = 1, hold_ns: int = 0) -> None:  # noqa: ARG002
+    def ask(self, number: int, **_: object) -> None:
         self._asked.put((number, time.monotonic() - self._began))
 
     def answers(self) -> list[Served]:

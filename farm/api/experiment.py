@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .plot import Plot
 PAGE_PX = 720
-_OTHERS = {n: each.field(n) for n, each in QUANTITIES.items() if each.of is not None or n in TOKEN_ENERGIES}
+_OTHERS = {n: each.field(n) for n, each in QUANTITIES.items() if each.of or each.of_load or n in TOKEN_ENERGIES}
 """Columns of the quantities without figures of their own, and of a token's energies."""
 STATES = ("cold", "warm", "cached", "none")
 """Starts of a process: nothing compiled, by the driver at most, by the farm, nothing to compile."""

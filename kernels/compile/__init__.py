@@ -23,6 +23,7 @@ from kernels.options.axis import Axis
 from kernels.passes import prepare
 from kernels.passes.int8 import float_products
 from kernels.passes.rewrite import prune
+from kernels.passes.rows.decoders import few_steps
 from kernels.passes.types import in_parts, in_types, narrow
 from kernels.plan.model import Bundle, Generation, Pass
 from kernels.plan.validate import validate
@@ -62,7 +63,7 @@ def compile_generation(
     limits = _within(options, limits)
     whole, passes = Draft(steps[0].graph.name), list[Pass]()
     for step in steps:
-        graph = prune(replace(step.graph, outputs=(step.logits, *step.graph.state.values())))
+        graph = few_steps(prune(replace(step.graph, outputs=(step.logits, *step.graph.state.values()))))
         draft, _ = _lowered(_typed(graph, options, limits), options, replace(limits, memory_budget_bytes=0))
         begin, names = len(whole.steps), whole.take_in(draft)
         ports = {port.name: names[port.buffer] for port in (*draft.inputs, *draft.outputs)}

@@ -292,8 +292,9 @@ class Limits:
     """Rows, columns and depth of products that a subgroup computes at once: of halves, added up in single."""
 
     def within(self, kernel: str) -> Limits:
-        """The limits as they are for one kernel."""
-        most = self.kernel_groups.get(kernel, 0)
+        """The limits as they are for one kernel, whatever is added to its name for what it does beside."""
+        kinds = (size for name, size in self.kernel_groups.items() if name == kernel or name.startswith(f"{kernel}_"))
+        most = min(kinds, default=0)
         return replace(self, max_work_group=min(most, self.max_work_group or most)) if most else self
 
 

@@ -137,6 +137,11 @@ class Kernel:
         text = _read(self.body, self.body.parent)
         return "LOAD_RAW_" in text or "LOAD_RAW8_" in text
 
+    @property
+    def loads_eights(self) -> bool:
+        """Return whether it may take eight halves at once, and convert them itself."""
+        return "LOAD_EIGHT_" in _read(self.body, self.body.parent)
+
     def stored(self, types: Mapping[str, Storage]) -> Kernel:
         """The kernel with these parameters in such types, whatever the plan's data type."""
         return self._replacing({b.name: replace(b, storage=types[b.name]) for b in self.buffers if b.name in types})

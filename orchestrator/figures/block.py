@@ -23,6 +23,7 @@ from orchestrator.model.record import (
     TrainedModel,
 )
 
+from .plateau import Plateau
 from .times import Mean, Times
 
 FIGURES_VERSION = 4
@@ -71,15 +72,23 @@ class Energy(Model):
 
 
 class Course(Model):
-    """The course of the latency under a sustained load, ms."""
+    """The course of a sustained load: the time of an inference, or of a token behind an answer's first; and what the
+    phone told meanwhile."""
 
     load_s: float = Field(gt=0)
     bins_ms: tuple[float | None, ...]
-    """Medians of equal parts of the load; None of one in which no sample ended."""
+    """Medians of equal parts of the load; None of one in which none ended."""
     first_ms: float | None
     """Median of the first minute, or of the first fifth of a shorter load."""
     last_ms: float | None
     """Median of the last tenth."""
+    power_w: tuple[float | None, ...] = ()
+    """Mean power of the same parts by the best source, gross; empty where none was measured, as the two below."""
+    temp_c: tuple[float | None, ...] = ()
+    """Temperature of the skin, else of the battery."""
+    clock_hz: tuple[float | None, ...] = ()
+    plateau: Plateau | None = None
+    """None where inferences or tokens are too few to tell it."""
 
 
 class Memory(Model):
@@ -230,7 +239,7 @@ class BlockFigures(Model):
     energy: Energy | None = None
     """None where power was not measured, or not over the load."""
     course: Course | None = None
-    """The course of the latency in mode `sustained`."""
+    """The course of the load in mode `sustained`."""
     per_layer: PerLayer | None = None
     psnr_db: float | None = None
     """The least of its outputs against the reference; None where they are equal, or were not compared."""

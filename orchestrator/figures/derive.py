@@ -12,7 +12,7 @@ from orchestrator.model.job import Cell
 from orchestrator.model.power import Estimate
 from orchestrator.model.record import Record
 
-from .block import BlockFigures, Energy, Epoch, LayerTime, Memory, PerLayer, Rate, Stage, Trained, Value
+from .block import BlockFigures, Course, Energy, Epoch, LayerTime, Memory, PerLayer, Rate, Stage, Trained, Value
 from .course import course_of
 from .quantities import QUANTITIES
 from .times import NS_PER_MS, mean_of, timed_ms, times_of
@@ -21,6 +21,8 @@ MOST_EPOCHS = 200
 """The epochs of a training that a row holds, about."""
 _READ = [(name, each.of) for name, each in QUANTITIES.items() if each.of is not None]
 """Quantities that a record gives by itself."""
+_OF_LOAD = [(name, each.of_load) for name, each in QUANTITIES.items() if each.of_load is not None]
+"""Quantities that a sustained load gives."""
 
 
 def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockFigures:
@@ -28,6 +30,7 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
     timed = [sample for sample in record.samples if sample.phase == "timed"]
     first = record.samples[0] if record.samples else None
     times, energy = timed_ms(record), block_energy(record)
+    course = course_of(record, timed) if sustained else None
     device, reading = record.device, record.state_before.reading if record.state_before else None
     return BlockFigures(
         experiment_id=record.experiment_id,
@@ -64,10 +67,10 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
         first_ns=0 if first is None else None if first.inferences > 1 else first.duration_ns,
         first_timed_ms=times[0] if times else 0.0,
         memory=_memory(record),
-        values=_values(record),
+        values=_values(record) | _values_of_load(course),
         pass_ms=_pass_ms(record),
         energy=_energy(energy),
-        course=course_of(timed) if sustained else None,
+        course=course,
         per_layer=_per_layer(record),
         psnr_db=min((each.psnr_db for each in record.checks if each.psnr_db is not None), default=None),
         trained=_trained(record, energy),
@@ -149,6 +152,11 @@ def _known(estimate: Estimate) -> Value:
 
 def _values(record: Record) -> dict[str, float]:
     return {name: value for name, of in _READ if (value := of(record)) is not None}
+
+
+def _values_of_load(course: Course | None) -> dict[str, float]:
+    found = course.plateau if course else None
+    return {name: value for name, of in _OF_LOAD if found and (value := of(found)) is not None}
 
 
 def _pass_ms(record: Record) -> float | None:

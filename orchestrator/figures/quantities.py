@@ -7,11 +7,13 @@ one name everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import NamedTuple
 
 from orchestrator.model.record import Record
 
 from . import answers
+from .plateau import Plateau
 
 TOKEN_ENERGIES = ("prompt energy", "generated energy")
 """Energies of a token, by phase."""
@@ -41,6 +43,10 @@ class Quantity(NamedTuple):
     more_is_worse: bool = True
     of: Callable[[Record], float | None] | None = None
     """Its value in a block, of one that needs no figures of its own: its median over blocks is told."""
+    of_load: Callable[[Plateau], float | None] | None = None
+    """Its value in a block of sustained load, likewise."""
+    of_every_block: bool = False
+    """It is told where every good block has it: those that do, alone, are no fair sample."""
 
     def field(self, name: str) -> str:
         """Return its name in JSON: `prompt_tokens_per_s`."""
@@ -141,5 +147,25 @@ QUANTITIES: dict[str, Quantity] = {
     "model size": Quantity(
         "B", "farm_results_model_bytes", 1.0, "Size of a language model's file.", has_interval=False,
         margin=0.01, of=answers.model_bytes,
+    ),
+    "plateau": Quantity(
+        "1/s", "farm_results_plateau_units_per_second", 1.0,
+        "Speed of a sustained load before it first falls: inferences, or tokens behind an answer's first.",
+        margin=0.02, between=0.005, more_is_worse=False, of_load=attrgetter("per_s"),
+    ),
+    "sustained": Quantity(
+        "1/s", "farm_results_sustained_units_per_second", 1.0,
+        "Speed in the last third of a sustained load: inferences, or tokens behind an answer's first.",
+        margin=0.02, between=0.005, more_is_worse=False, of_load=attrgetter("sustained_per_s"),
+    ),
+    "plateau end": Quantity(
+        "s", "farm_results_plateau_end_seconds", 1.0,
+        "From the beginning of a sustained load to where its speed first falls.",
+        of_load=attrgetter("end_s"), of_every_block=True,
+    ),
+    "until throttled": Quantity(
+        "units", "farm_results_units_until_throttled", 1.0,
+        "Inferences, or tokens behind an answer's first, of a sustained load until its speed first falls.",
+        of_load=attrgetter("units"), of_every_block=True,
     ),
 }  # fmt: skip

@@ -12,7 +12,7 @@ from pydantic import Field
 from orchestrator.model.base import Model
 from orchestrator.model.record import Record
 
-NS_PER_MS = 1e6
+NS_PER_MS, NS_PER_S = 1e6, 1e9
 QUANTILES = 32
 """The most times that stand for a block's: blocks with as many samples or fewer lose nothing but the order."""
 FEWEST_OF_FIFTHS = 10

@@ -42,6 +42,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from orchestrator.model.errors import ServiceDown, SetupError, Unreadable
+from orchestrator.model.live.lease import LARGEST_TOKEN
 from orchestrator.system.private_files import make_file, make_private
 
 from . import schema
@@ -211,32 +212,38 @@ class Database:
             ) from e
 
 
+JUMP = 10_000_000
+"""The numbers that a lost counter skips beyond the newest value that is known: some may have gone to records that
+have not come yet."""
 _IS_IT = COUNTERS.c.name == bindparam("name_")
 _COUNTED = update(COUNTERS).where(_IS_IT).values(value=COUNTERS.c.value + bindparam("by")).returning(COUNTERS.c.value)
-_COUNTED_ON = _COUNTED.where(COUNTERS.c.value.between(0, literal(2**52, BigInteger)))
+_COUNTED_ON = _COUNTED.where(COUNTERS.c.value.between(0, literal(LARGEST_TOKEN + JUMP, BigInteger)))
 _HELD_IN = {
     "token": (ATTEMPTS.c.token, JOBS.c.token, RECORDS.c.token),
     "experiment": (EXPERIMENTS.c.sequence, JOBS.c.experiment, LANES.c.experiment),
     "change": (ATTEMPTS.c.changed, LANES.c.changed),
 }
 """The columns that hold a counter's values."""
-JUMP = 10_000_000
-"""The numbers that a lost counter skips beyond the newest value that is known: some may have gone to records that
-have not come yet."""
 
 
 def count_up(connection: Connection, name: str, by: int = 1) -> int:
     """The next value of a counter, in the caller's transaction: no value is ever given twice, nor those between."""
     asked = {"name_": name, "by": by}
     found = connection.execute(_COUNTED_ON, asked).scalar_one_or_none()
-    if found is None:  # what is held counts up to 2**53, where numbers in Redis scripts end: so none ever goes back
-        most = literal(2**53 - 1, BigInteger)
-        newest = (func.coalesce(func.max(case((held.between(0, most), held))), 0) for held in _HELD_IN[name])
-        known = max(connection.scalar(select(each)) or 0 for each in newest)
-        connection.execute(update(COUNTERS).where(_IS_IT).values(value=known + JUMP), {"name_": name})
-        log.error("event=counter_lost name=%s: it goes on from %d", name, known + JUMP)
+    if found is None:
+        jump(connection, name)
         found = connection.execute(_COUNTED, asked).scalar_one()
     return int(found)
+
+
+def jump(connection: Connection, name: str, beyond: int = 0) -> None:
+    """Let a counter that was lost, or is behind what is held, go on far beyond what rows hold, and beyond `beyond`."""
+    largest = LARGEST_TOKEN if connection.dialect.name == "sqlite" else 2**31 - 2 * JUMP  # PostgreSQL's columns
+    most = literal(largest, BigInteger)
+    newest = (func.coalesce(func.max(case((held.between(0, most), held))), 0) for held in _HELD_IN[name])
+    known = max(beyond if beyond <= largest else 0, *(connection.scalar(select(each)) or 0 for each in newest))
+    connection.execute(update(COUNTERS).where(_IS_IT).values(value=known + JUMP), {"name_": name})
+    log.error("event=counter_lost name=%s: it goes on from %d", name, known + JUMP)
 
 
 def execute_many(connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> None:

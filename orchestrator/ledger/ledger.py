@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 
 from sqlalchemy import Connection, select
-from sqlalchemy.exc import DataError
+from sqlalchemy.exc import DataError, IntegrityError
 
 from orchestrator.figures import BlockFigures
 from orchestrator.figures.brief import Brief
@@ -24,7 +24,7 @@ from orchestrator.model.stopped import Stopped
 
 from . import attempts, experiments, figures, queries, records, templates
 from .attempts import Note, Pair, Prepared, Start
-from .database import Database
+from .database import Database, jump
 from .figures import Apart, Energies, Renewed, Selector
 from .guard import unseen
 from .incoming import imports
@@ -225,8 +225,18 @@ class Ledger:
 
     def begin_attempts(self, starts: Sequence[Start], ttl_s: float) -> list[Assignment]:
         """Begin attempts with their lines, each under a new token; without those whose job does not wait any more."""
+        try:
+            with self._database.write() as connection:
+                return attempts.begin(connection, starts, ttl_s)
+        except IntegrityError:  # a damaged row holds a token that was to come
+            self.skip_tokens()
         with self._database.write() as connection:
             return attempts.begin(connection, starts, ttl_s)
+
+    def skip_tokens(self, beyond: int = 0) -> None:
+        """Give no token any more that a row holds already, or that is not beyond this one."""
+        with self._database.write() as connection:
+            jump(connection, "token", beyond)
 
     def begin_attempt(self, job_id: str, serial: str, host: str, ttl_s: float) -> Assignment | None:
         """Begin one; None where the job does not wait any more."""

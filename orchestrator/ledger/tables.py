@@ -28,7 +28,7 @@ from sqlalchemy import (
 from orchestrator.model.device import Source
 from orchestrator.model.record import Outcome
 
-from .guard.column_types import Time, Word
+from .guard.column_types import Time, Token, Word
 from .rows import Door, HostState, JobState
 
 SCHEMA_VERSION = 21
@@ -107,7 +107,7 @@ JOBS = Table(
     Column("cause", String(40), nullable=False, default=""),
     Column("attempts", Integer, nullable=False, default=0),
     Column("failures", Integer, nullable=False, default=0),
-    Column("token", Integer, nullable=False, default=0),
+    Column("token", Token, nullable=False, default=0),
     Column("not_before", Time, nullable=False, default=0.0),
     Column("ended_at", Time),
 )
@@ -122,7 +122,7 @@ ATTEMPTS = Table(
     METADATA,
     Column("job_id", ForeignKey("jobs.id"), primary_key=True),
     Column("attempt", Integer, primary_key=True),
-    Column("token", Integer, nullable=False, unique=True),
+    Column("token", Token, nullable=False, unique=True),
     Column("serial", String(200), nullable=False),
     Column("host", String(200), nullable=False),
     Column("ttl_s", Float, nullable=False),
@@ -150,7 +150,7 @@ RECORDS = Table(
     METADATA,
     Column("job_id", ForeignKey("jobs.id"), primary_key=True),
     Column("attempt", Integer, primary_key=True),
-    Column("token", Integer, nullable=False),
+    Column("token", Token, nullable=False),
     Column("experiment_id", ForeignKey("experiments.id"), nullable=False),
     Column("cell_id", String(32), nullable=False),
     Column("serial", String(200), nullable=False),

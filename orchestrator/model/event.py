@@ -330,6 +330,10 @@ class Served(_Event):
     end_ns: int
     status: Literal["ok", "late", "unknown_network"]
     """`late`: its deadline was over when its turn came; nothing was computed."""
+    first_ns: int = Field(default=0, exclude_if=_is_nothing)
+    """The time of the first token, of a request that generates."""
+    tokens: int = Field(default=0, ge=0, exclude_if=_is_nothing)
+    """Tokens that were generated."""
 
 
 class Warning(_Event):
@@ -357,7 +361,7 @@ class Error(_Event):
     code: Literal[
         "usage", "plan_invalid", "limit", "no_device", "unsupported", "build_failed", "out_of_memory",
         "device_error", "io", "storage_full", "deadline", "cancelled", "power_contaminated", "program_failed",
-        "internal",
+        "too_hot", "internal",
     ]  # fmt: skip
     message: str
     step: str = ""

@@ -157,6 +157,7 @@ class InvalidCode(Word):
     IMPOSSIBLE_READINGS = "impossible_readings"
     SUPPLIED_AT_REST = "supplied_at_rest"
     WRONG_OUTPUT = "wrong_output"
+    TOO_HOT = "too_hot"
 
 
 class Invalidity(Model):

@@ -10,8 +10,8 @@ import numpy as np
 
 from .arrivals import arrival_times
 from .dispatch import Request
-from .draws import Draws, draws_of
-from .spec import LEAVE, ClosedArrivals, QueueingSpec
+from .draws import Draws, draws_of, texts_of
+from .spec import LEAVE, Answer, ClosedArrivals, QueueingSpec
 
 STREAMS = 4
 """Seeds that each class takes: of its arrivals, sizes, think times and routes."""
@@ -30,7 +30,11 @@ class Demand:
         ]
         """The moments by class: of a closed loop the first arrival of each client, else all arrivals."""
         self._sizes: list[Draws | None] = [
-            None if each.service is None else draws_of(each.service, random)
+            None if each.service is None or isinstance(each.service, Answer) else draws_of(each.service, random)
+            for each, random in zip(spec.classes, randoms[count : 2 * count], strict=True)
+        ]
+        self._texts = [
+            texts_of(each.service, random) if isinstance(each.service, Answer) else None
             for each, random in zip(spec.classes, randoms[count : 2 * count], strict=True)
         ]
         self._thinks = [
@@ -46,14 +50,18 @@ class Demand:
 
     def request(self, kind: int, at: float, client: int) -> Request:
         """The next request of a class, with its size where the class has one; `at`: its intended arrival."""
-        of, sizes = self._spec.classes[kind], self._sizes[kind]
+        of, sizes, texts = self._spec.classes[kind], self._sizes[kind], self._texts[kind]
         self._number += 1
         request = Request(self._number, kind, at)
         request.priority, request.client = of.priority, client
         if of.deadline is not None:
             request.deadline = at + of.deadline
-        if sizes is not None:
-            request.expected_s = of.service.mean  # type: ignore[union-attr]
+        if of.service is not None:
+            request.expected_s = of.service.mean
+        if texts is not None:
+            prompt_s, behind_s, request.prompt, request.tokens = next(texts)
+            request.size_s = prompt_s + behind_s
+            request.behind = behind_s / request.size_s if request.size_s else 0.0
         if self._entries:
             request.route = [(station, None if sizes is None else next(sizes)) for station in self._walk(kind)][::-1]
         elif sizes is not None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 
+from orchestrator.figures import answers
 from orchestrator.ledger import ExperimentRow, Ledger
 from orchestrator.model.errors import NoData, NotComparable
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Outcome, Record
 
-from .spec import Distribution, LedgerCell, QueueingSpec, Samples
+from .spec import Answer, Distribution, LedgerCell, QueueingSpec, RequestClass, Samples, Service
 
 NS_PER_S = 1e9
 
@@ -27,6 +29,8 @@ class TimesUsed:
     device: str
     source: str
     samples: int
+    what: str = "latencies"
+    """The samples: `latencies`, or blocks of answers."""
 
 
 def fill_times(
@@ -38,6 +42,24 @@ def fill_times(
     """
     used: list[TimesUsed] = []
 
+    def answered(times: Answer, of_class: str) -> Answer:
+        """The same with the speeds of measured answers: medians over blocks."""
+        assert times.ledger is not None
+        row = find(times.ledger.experiment)
+        records, cell = records_of(ledger, row.id, times.ledger, f"class {of_class}", lambda each: bool(_speeds(each)))
+        prompt_per_s, per_s = (median(own) for own in zip(*filter(None, map(_speeds, records)), strict=True))
+        device, source = records[0].device, str(records[0].source)
+        used.append(
+            TimesUsed(of_class, None, row.id, cell.workload.label, device.serial, source, len(records), "blocks")
+        )
+        known = {"ledger": None, "prompt_token": 1 / prompt_per_s, "token": 1 / per_s}
+        return times.model_copy(update=known)
+
+    def of_class(each: RequestClass) -> Service | None:
+        if isinstance(each.service, Answer):
+            return answered(each.service, each.name) if each.service.ledger is not None else each.service
+        return filled(each.service, each.name, None)
+
     def filled(times: Distribution | None, of_class: str, server: str | None) -> Distribution | None:
         if not isinstance(times, Samples) or times.ledger is None:
             return times
@@ -48,7 +70,7 @@ def fill_times(
         used.append(TimesUsed(of_class, server, row.id, cell.workload.label, serial, source, len(values)))
         return Samples(kind="samples", values_s=values)
 
-    classes = tuple(each.model_copy(update={"service": filled(each.service, each.name, None)}) for each in spec.classes)
+    classes = tuple(each.model_copy(update={"service": of_class(each)}) for each in spec.classes)
     servers = tuple(
         group.model_copy(update={"service": {of: filled(own, of, group.name) for of, own in group.service.items()}})
         for group in spec.servers
@@ -82,6 +104,14 @@ def records_of(
             remedy="name one device and one configuration: `device: SERIAL`, `where: {network: ..., backend: ...}`",
         )
     return found, cells[found[0].cell_id]
+
+
+def _speeds(record: Record) -> tuple[float, float] | None:
+    """Tokens a second of prompt and answer, where the block counts and has both."""
+    if record.outcome != Outcome.OK:
+        return None
+    found = answers.prompt_per_s(record), answers.generated_per_s(record)
+    return found if found[0] and found[1] else None  # type: ignore[return-value]
 
 
 def _timed_s(record: Record) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .product_form import Station, gordon_newell, jackson
-from .spec import ClosedArrivals, Distribution, Exponential, QueueingSpec
+from .spec import ClosedArrivals, Exponential, QueueingSpec, Service
 from .spec.arrivals import PoissonArrivals
 from .theory import Theory
 
@@ -86,7 +86,7 @@ def _of_service(spec: QueueingSpec) -> Iterator[str]:
         means = set()
         for group in spec.groups_at(at):
             for of in (each for each, count in zip(spec.classes, visits, strict=True) if count > 0):
-                times: Distribution | None = group.service.get(of.name, of.service)
+                times: Service | None = group.service.get(of.name, of.service)
                 if times is not None and not isinstance(times, Exponential):
                     yield f"service of {of.name} at {station.name} is {times.kind}, not exponential"
                 means.add(round(spec.mean_service_s(group, of), 12))

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 from .network_oracle import network_theory
 from .product_form import Station, gordon_newell
-from .spec import ClosedArrivals, Exponential, Fixed, QueueingSpec, RequestClass
+from .spec import ClosedArrivals, Exponential, QueueingSpec, RequestClass
 from .spec.arrivals import PoissonArrivals
-from .theory import Theory, md1, mg1, mm1, mm1k, mmc, power_of_d, priority_mm1
+from .theory import Theory, md1, mg1, mg1_ps, mm1, mm1k, mmc, power_of_d, priority_mm1
 
 ONE_LINE = ("fifo", "edf", "fastest_first")
 OWN_LINES = ("jsq", "power_of_d", "round_robin", "least_expected_work", "energy_aware")
 """Policies that serve one class in the order of arrival; with a single server the two kinds are the same."""
+SELDOM = 1e-4
+"""The share of the time in which as many run together as may, below which that is no limit."""
 MANY = 20
 """Servers from which on the limit of many servers is told."""
 
@@ -37,7 +39,8 @@ def _plain(spec: QueueingSpec) -> bool:
     """One kind of server, nothing that a formula does not know."""
     group = spec.servers[0]
     odd = group.heat or group.setup or group.travel or group.service or spec.overhead
-    odd = odd or spec.batch.size > 1 or spec.limits.drop_late
+    odd = odd or any(each.service is None or not each.service.mean for each in spec.classes)
+    odd = odd or (spec.batch.size > 1 and not spec.batch.continuous) or spec.limits.drop_late
     return len(spec.servers) == 1 and not odd and not spec.policy.options.keys() - {"d"}
 
 
@@ -51,6 +54,9 @@ def _open(spec: QueueingSpec, of: RequestClass, rate: float) -> list[Theory]:
         return [mm1k(rate, mean, queue + 1)] if exponential and one_line and servers == 1 else []
     if rate * mean >= servers:
         return []
+    if spec.batch.continuous and spec.batch.size > 1:
+        is_shared = servers == 1 and spec.batch.marginal == 1 and (rate * mean) ** spec.batch.size < SELDOM
+        return [mg1_ps(rate, mean)] if is_shared else []
     if spec.policy.name == "power_of_d" and exponential and servers >= MANY:
         return [power_of_d(rate, mean, servers, int(spec.policy.options.get("d", 2)))]
     if servers > 1:
@@ -59,7 +65,7 @@ def _open(spec: QueueingSpec, of: RequestClass, rate: float) -> list[Theory]:
         return []
     if exponential:
         return [mm1(rate, mean)]
-    return [md1(rate, mean)] if isinstance(service, Fixed) else [mg1(rate, mean, service.scv)]
+    return [md1(rate, mean)] if service.scv == 0 else [mg1(rate, mean, service.scv)]
 
 
 def _closed(spec: QueueingSpec, of: RequestClass) -> list[Theory]:

@@ -11,10 +11,10 @@ Column = NDArray[np.float64]
 
 COLUMNS = (
     *("intended", "admitted", "started", "ended", "served_s", "energy_j"),
-    *("server", "kind", "outcome", "late", "travel_s"),
+    *("server", "kind", "outcome", "late", "travel_s", "first", "tokens"),
 )
 """Seconds since the start; `served_s`: time in which it was served; `late`: 1 where it missed its deadline; `travel_s`:
-time that the request and its answer travelled."""
+time that the request and its answer travelled; `first`: when its first token was there, NaN where it has none."""
 DONE, FULL, LATE, LOST = 0, 1, 2, 3
 """Outcomes: served; dropped because the queue was full, or because its deadline was over; lost with its server."""
 CHUNK = 65536
@@ -73,6 +73,18 @@ class Requests:
     def sojourn_s(self) -> Column:
         """The time from the intended arrival, whenever the dispatcher came to admit it."""
         return self.column("ended") - self.column("intended")
+
+    @property
+    def first_token_s(self) -> Column:
+        """The time from the intended arrival to the first token, of those that have one."""
+        found = self.column("first") - self.column("intended")
+        return found[np.isfinite(found)]
+
+    @property
+    def token_s(self) -> Column:
+        """The mean time from one token to the next, of each request with several."""
+        several = self.of(self.column("tokens") > 1)
+        return (several.column("ended") - several.column("first")) / (several.column("tokens") - 1)
 
     @property
     def waiting_s(self) -> Column:

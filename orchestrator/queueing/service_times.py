@@ -65,4 +65,5 @@ def rules_of(spec: QueueingSpec) -> Rules:
         batch_window_s=spec.batch.window,
         batch_marginal=spec.batch.marginal,
         preemption=spec.preemption != "none",
+        continuous=spec.batch.continuous,
     )

@@ -43,6 +43,13 @@ def md1(rate: float, mean_s: float) -> Theory:
     return mg1(rate, mean_s, 0.0, "M/D/1")
 
 
+def mg1_ps(rate: float, mean_s: float) -> Theory:
+    """A processor that all requests share: each is served at once, and takes 1/(1 - load) times as long, whatever the
+    times' distribution (Kleinrock II, 4.4)."""
+    load = rate * mean_s
+    return Theory("M/G/1, shared", 0.0, mean_s / (1 - load), load, 0.0)
+
+
 def mm1(rate: float, mean_s: float) -> Theory:
     found = mg1(rate, mean_s, 1.0, "M/M/1")
     p99 = math.log(100) * found.sojourn_s

@@ -11,7 +11,7 @@ from orchestrator.model.record import ConditionProof
 from . import wording
 from .comparisons import backends, pays_from, published
 from .content import Content
-from .parts import limits, predictions, stopped, training
+from .parts import limits, predictions, stopped, sustained, training
 from .section import Column, Section
 from .wording import EnergyRow
 
@@ -47,7 +47,7 @@ def sections(content: Content) -> list[Section]:
         *published(content),
         _cold(content.summaries),
         _setup(content.summaries),
-        _sustained(content.summaries),
+        sustained.section(content.summaries),
         _stability(content.summaries),
         _canaries(content),
         _decisions(content),
@@ -60,10 +60,7 @@ def sections(content: Content) -> list[Section]:
 
 
 def _where(summary: Summary, names: wording.Naming) -> tuple[str, str]:
-    """Device, with its source in capitals where it is no device's own; and cell."""
-    word = wording.source_word(summary.source)
-    serial = f"{summary.serial} {word}" if word.isupper() else summary.serial
-    return serial, wording.cell(summary, names)
+    return wording.device(summary), wording.cell(summary, names)
 
 
 def _energy_columns(per: str) -> tuple[Column, ...]:
@@ -214,25 +211,6 @@ def _with_share(value_ms: float | None, total_ms: float) -> str:
         return ""
     share = value_ms / total_ms
     return f"{wording.ms(value_ms)} ({share:.0%})" if share >= SHOWN_SHARE else "< 1%" if value_ms else "0"
-
-
-def _sustained(summaries: Sequence[Summary]) -> Section:
-    names = wording.naming(summaries)
-    found = [(summary, summary.throttling) for summary in summaries if summary.throttling is not None]
-    rows = [
-        (
-            *_where(summary, names), f"{one.load_s / 60:.1f} min", wording.ms(one.first_ms), wording.ms(one.last_ms),
-            f"{one.speed_left:.0%}", str(one.blocks),
-        )
-        for summary, one in found
-    ]  # fmt: skip
-    columns = (
-        Column("device"), Column("configuration"), Column("load", True), Column("first minute ms", True),
-        Column("at the end ms", True), Column("speed left", True), Column("blocks", True),
-    )  # fmt: skip
-    note = "Speed left: latency of the first minute (of the first fifth of a short load) over that of the last tenth."
-    bad = frozenset(index for index, (_, one) in enumerate(found) if one.speed_left < 0.9)
-    return Section("sustained", "Sustained load", note, columns, tuple(rows), bad)
 
 
 def _stability(summaries: Sequence[Summary]) -> Section:

@@ -256,15 +256,21 @@ class Scheduler:
             begun = [one for start in starts if (one := self._try(start)) is not None]
         if not begun:
             return ()
-        placed = []
-        for assignment, leased in zip(begun, self._leases.acquire_all(begun), strict=True):
-            if leased:
-                placed.append(assignment)
-                self._announce(assignment)
-                continue
-            for each in assignment.every:
-                self._ledger.end_attempt(each.job_id, each.attempt, Outcome.LOST, "lease_refused")
-        return tuple(placed)
+        leased = self._leases.acquire_all(begun)
+        placed = tuple(one for one, is_leased in zip(begun, leased, strict=True) if is_leased)
+        for assignment in placed:
+            self._announce(assignment)
+        if refused := [one for one, is_leased in zip(begun, leased, strict=True) if not is_leased]:
+            self._end_refused(refused)
+        return placed
+
+    def _end_refused(self, refused: Sequence[Assignment]) -> None:
+        """A device's fence is ahead of the ledger where a token's row was damaged, or the ledger is an older copy."""
+        for each in (each for one in refused for each in one.every):
+            self._ledger.end_attempt(each.job_id, each.attempt, Outcome.LOST, "lease_refused")
+        fences = self._leases.fences(one.serial for one in refused)
+        if beyond := max((fences[a.serial].floor for a in refused if fences[a.serial].floor >= a.token), default=0):
+            self._ledger.skip_tokens(beyond)
 
     def _starts(self, placement: Placement, devices: Mapping[str, Device]) -> list[Start]:
         of, hosts = placement.experiment_of, {s: devices[s].facts.host for _, s in placement.assignments}

@@ -29,12 +29,14 @@ from orchestrator.model.event import (
     Sample,
     Sampler,
     Setup,
+    Warning,
 )
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.power import ClockAnchor
 from orchestrator.model.record import (
     ConditionProof,
     Doubt,
+    InvalidCode,
     Outcome,
     Provenance,
     Record,
@@ -89,6 +91,9 @@ class RecordBuilder:
     def judge(self) -> None:
         """Have the program judge what its run came to. Raises its error where it failed."""
         assert self.program is not None
+        told = (each.message for each in _all(self.measured.events, Warning) if each.code == InvalidCode.TOO_HOT)
+        if hot := next(told, ""):
+            self.end(Outcome.INVALID, InvalidCode.TOO_HOT, hot)
         self.verdict = self.program.judge()
         if self.verdict.outcome is not Outcome.OK:
             self.end(self.verdict.outcome, self.verdict.cause, *self.verdict.reasons)

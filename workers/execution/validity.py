@@ -28,9 +28,9 @@ def with_validity(record: Record, job: Job, enrolment: Enrolment | None) -> Reco
 
 
 def _with_invalidities(record: Record, job: Job) -> Record:
-    wrong = record.cause == InvalidCode.WRONG_OUTPUT
-    of_output = tuple(Invalidity(code=InvalidCode.WRONG_OUTPUT, detail=reason) for reason in record.reasons if wrong)
-    found = (*of_output, *find_invalid(record, job.conditions, job.sampling))
+    told = next((code for code in (InvalidCode.WRONG_OUTPUT, InvalidCode.TOO_HOT) if code == record.cause), None)
+    of_run = tuple(Invalidity(code=told, detail=reason) for reason in record.reasons if told)
+    found = (*of_run, *find_invalid(record, job.conditions, job.sampling))
     if not found:
         return record
     reasons = record.reasons or tuple(f"{each.code}: {each.detail}" for each in found)

@@ -17,7 +17,9 @@ from orchestrator.system.config import Settings
 from workers.claim import JobCancelled
 from workers.devices.fleet import Member, stop_agents
 from workers.devices.install import put_files
-from workers.engines.pocketfarm.measure.ports import push_inputs
+from workers.engines.agent import tenths
+from workers.engines.models import Arrays
+from workers.engines.pocketfarm.measure.ports import TOKENS, push_inputs
 from workers.engines.pocketfarm.measure.request import device_option
 from workers.engines.pocketfarm.plans.plan_store import Plans
 from workers.enrolment import store
@@ -40,6 +42,9 @@ class Network:
 
     name: str
     cell: Cell
+    prompt: int = 0
+    """Tokens of a prompt, and of its answer, that tell how long one takes; 0: it is no language model."""
+    generate: int = 0
 
 
 @dataclass
@@ -138,7 +143,7 @@ class Serving:
         try:
             wire.await_ready(READY_S)
             for network in self._networks:
-                resident.expected_s[network.name] = _trial(wire, network.name)
+                resident.expected_s[network.name] = _trial(wire, network)
             resident.wire = wire
             self._ready.release()
             while not self._over.wait(LOOK_S):
@@ -154,6 +159,12 @@ class Serving:
             with suppress(FarmError):
                 stop_agents(member, marker)
 
+    def _inputs(self, cell: Cell) -> Arrays:
+        models = self._plans.models
+        if cell.text is not None:
+            return {TOKENS: models.texts.tokens(cell.workload, cell.text)}
+        return models.inputs(cell.workload, cell.batch)
+
     def _argv(self, resident: Resident, marker: str) -> list[str]:
         """The agent's command line; plans and inputs lie on the device then."""
         member = resident.member
@@ -161,12 +172,14 @@ class Serving:
         words = ["env", *member.environment] if member.environment else []
         words += [member.agent, "serve", "--marker", marker, "--deadline-s", f"{self._lasting_s:g}"]
         words += ["--warmup", str(WARMUP), "--power-period-ms", str(self._period_ms)] if facts.kind == "phone" else []
+        stop_dc = tenths(self._conditions.stop_temp) if self._conditions and facts.kind == "phone" else 0
+        words += ["--stop-temp-dc", str(stop_dc)] if stop_dc else []
         for network in self._networks:
             stored = self._plans.plan(network.cell, facts)
             resident.plans[network.name] = stored.plan_hash
             folder = put_files(connection, "plans", stored.plan_hash, stored.files)
             words += ["--plan", f"{network.name}={folder}"]
-            inputs = self._plans.models.inputs(network.cell.workload, network.cell.batch)
+            inputs = self._inputs(network.cell)
             for port, path in push_inputs(connection, stored, inputs).items():
                 words += ["--input", f"{network.name}:{port}={path}"]
         cache = f"{connection.folder}/cache"
@@ -174,10 +187,10 @@ class Serving:
         return [*words, *(("--cache-dir", cache) if self._networks else ()), *(("--device", device) if device else ())]
 
 
-def _trial(wire: AgentWire, network: str) -> float:
+def _trial(wire: AgentWire, network: Network) -> float:
     times = []
     for _ in range(TRIALS):
-        wire.ask(0, network=network)
+        wire.ask(0, network=network.name, prompt=network.prompt, generate=network.generate)
         answer = wire.await_answer(READY_S)
         times.append((answer.end_ns - answer.start_ns) / 1e9)
     return sum(times) / TRIALS

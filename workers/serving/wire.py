@@ -35,8 +35,11 @@ class AgentWire:
         while not self._ready:
             self._hear(end)
 
-    def ask(self, number: int, *, network: str = "", count: int = 1, hold_ns: int = 0) -> None:
-        what = f'"network":{json.dumps(network)},"count":{count}' if network else f'"hold_ns":{hold_ns}'
+    def ask(
+        self, number: int, *, network: str = "", count: int = 1, prompt: int = 0, generate: int = 0, hold_ns: int = 0
+    ) -> None:
+        how = f'"prompt":{prompt},"generate":{generate}' if generate else f'"count":{count}'
+        what = f'"network":{json.dumps(network)},{how}' if network else f'"hold_ns":{hold_ns}'
         self._stream.send(f'{{"id":{number},{what}}}\n'.encode())
 
     def answers(self) -> list[Served]:

@@ -1,7 +1,7 @@
 #include "generation.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstring>
 
 #include "checkpoint.h"
@@ -17,6 +17,35 @@ Status write_whole(Backend& backend, const Buffer& buffer, const std::vector<int
   if (buffer.type == Type::i64) return backend.write(buffer, numbers.data(), numbers.size() * sizeof(int64_t));
   const std::vector<int32_t> narrow(numbers.begin(), numbers.end());
   return backend.write(buffer, narrow.data(), narrow.size() * sizeof(int32_t));
+}
+
+// The first of the largest numbers; -1: one is NaN. Each of kLanes numbers is compared with its own, so that compilers take
+// vectors: a vocabulary has a hundred thousand, and a token waits for them.
+constexpr size_t kLanes = 16;
+
+int64_t largest(const float* row, size_t width) {
+  std::array<float, kLanes> most;
+  std::array<int, kLanes> odd{};
+  most.fill(row[0]);
+  const size_t whole = width / kLanes * kLanes;
+  for (size_t i = 0; i < whole; i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const float x = row[i + lane];
+      odd[lane] |= x != x;
+      most[lane] = x > most[lane] ? x : most[lane];
+    }
+  for (size_t i = whole; i < width; ++i) {
+    odd[0] |= row[i] != row[i];
+    most[0] = std::max(most[0], row[i]);
+  }
+  if (std::any_of(odd.begin(), odd.end(), [](int any) { return any != 0; })) return -1;
+  const float found = *std::max_element(most.begin(), most.end());
+  for (size_t i = 0; i < whole; i += kLanes) {
+    int any = 0;
+    for (size_t lane = 0; lane < kLanes; ++lane) any |= row[i + lane] == found;
+    if (any != 0) return std::find(row + i, row + i + kLanes, found) - row;
+  }
+  return std::find(row + whole, row + width, found) - row;
 }
 
 }  // namespace
@@ -39,36 +68,43 @@ Result<Generation> Generation::open(const Plan& plan, Backend& backend, Journal&
   return made;
 }
 
-Result<int64_t> Generation::sample(const char* phase, int index) {
+Result<Generation::Answer> Generation::answer(size_t count, size_t context, int generate) {
+  if (count > given_.size() || static_cast<int64_t>(count) + generate - 1 > plan_.capacity)
+    return Error{Code::usage, "a prompt of " + std::to_string(count) + " tokens and an answer of " + std::to_string(generate) + "; there are " +
+                                  std::to_string(given_.size()) + " tokens, and the plan holds " + std::to_string(plan_.capacity)};
   if (auto error = clear_states(plan_, backend_)) return *error;
-  text_ = given_;
-  const auto context = static_cast<size_t>(args_.context);
+  text_.assign(given_.begin(), given_.begin() + static_cast<int64_t>(count));
   if (auto error = take(0, context)) return *error;
-  std::vector<int64_t> tokens, token_ns;
   computed_ = 0;
-  const int64_t start_ns = boottime_ns();
+  Answer answer{boottime_ns(), 0, {}, {}};
   if (auto error = take(context, text_.size())) return *error;
-  const int64_t computed = computed_;
+  answer.computed = computed_;
   while (true) {
     const auto token = best();
     if (!token) return token.error();
-    tokens.push_back(*token);
-    token_ns.push_back(boottime_ns());
-    if (static_cast<int>(tokens.size()) == args_.generate) break;
+    answer.tokens.push_back(*token);
+    answer.token_ns.push_back(boottime_ns());
+    if (static_cast<int>(answer.tokens.size()) == generate || is_hot()) return answer;
     text_.push_back(*token);
     if (auto error = take(text_.size() - 1, text_.size())) return *error;
   }
-  const int64_t duration_ns = token_ns.back() - start_ns;
+}
+
+Result<int64_t> Generation::sample(const char* phase, int index) {
+  const auto context = static_cast<size_t>(args_.context);
+  const auto made = answer(given_.size(), context, args_.generate);
+  if (!made) return made.error();
+  const int64_t duration_ns = made->token_ns.back() - made->start_ns;
   journal_.note("sample", JsonObject()
                               .set("index", index)
                               .set("phase", phase)
-                              .set("start_ns", start_ns)
+                              .set("start_ns", made->start_ns)
                               .set("duration_ns", duration_ns)
                               .set("context", args_.context)
                               .set("prompt", given_.size() - context)
-                              .set("computed", computed)
-                              .set("tokens", tokens)
-                              .set("token_ns", token_ns));
+                              .set("computed", made->computed)
+                              .set("tokens", made->tokens)
+                              .set("token_ns", made->token_ns));
   journal_.flush_after(0);
   if (auto error = journal_.status()) return *error;
   return duration_ns;
@@ -105,20 +141,18 @@ Status Generation::take(size_t begin, size_t end) {
   return kOk;
 }
 
-Result<int64_t> Generation::best() const {
+Result<int64_t> Generation::best() {
   const auto width = static_cast<size_t>(last_->vocabulary), first = last_->rows == 1 ? 0 : static_cast<size_t>(row_) * width;
   const Buffer& buffer = plan_.buffers[last_->logits];
-  std::vector<float> copy;
   const auto* logits = static_cast<const float*>(backend_.address(buffer));
   if (logits == nullptr) {
-    copy.resize(first + width);
-    if (auto error = backend_.read(buffer, copy.data(), copy.size() * sizeof(float))) return *error;
-    logits = copy.data();
+    logits_.resize(first + width);
+    if (auto error = backend_.read(buffer, logits_.data(), logits_.size() * sizeof(float))) return *error;
+    logits = logits_.data();
   }
-  const float* row = logits + first;
-  if (std::any_of(row, row + width, [](float x) { return std::isnan(x); }))
-    return Error{Code::internal, "token " + std::to_string(text_.size()) + ": its logits are NaN"};
-  return std::max_element(row, row + width) - row;
+  const int64_t found = largest(logits + first, width);
+  if (found < 0) return Error{Code::internal, "token " + std::to_string(text_.size()) + ": its logits are NaN"};
+  return found;
 }
 
 }  // namespace pocketfarm

@@ -15,19 +15,30 @@ class Generation final : public Samples {
   // One prompt and its answer. The largest logit is taken, the first of several; an end of the text is a token as others are.
   Result<int64_t> sample(const char* phase, int index) override;
 
+  struct Answer {
+    int64_t start_ns = 0;  // of the prompt
+    int64_t computed = 0;  // tokens of the passes that took it
+    std::vector<int64_t> tokens, token_ns;
+  };
+  // The same of the first `count` tokens, of which `context` are taken before the clock starts. `usage` where there are not so many,
+  // or the plan holds fewer.
+  Result<Answer> answer(size_t count, size_t context, int generate);
+  size_t given() const { return given_.size(); }
+
  private:
   Generation(const Plan& plan, Backend& backend, Journal& journal, const Args& args) : plan_(plan), backend_(backend), journal_(journal), args_(args) {}
 
   // Takes tokens [begin, end) of the text.
   Status take(size_t begin, size_t end);
   const Pass& next(int64_t begin, int64_t end) const;
-  Result<int64_t> best() const;
+  Result<int64_t> best();
 
   const Plan& plan_;
   Backend& backend_;
   Journal& journal_;
   const Args& args_;
   std::vector<int64_t> given_, text_;
+  std::vector<float> logits_;  // where the backend's memory cannot be read in place
   const Pass* last_ = nullptr;  // the pass that ran, and its last row that counts
   int64_t row_ = 0;
   int64_t computed_ = 0;  // tokens of the passes that ran

@@ -9,10 +9,11 @@ using Json = nlohmann::json;
 
 constexpr int64_t kMostHoldNs = int64_t{3600} * 1'000'000'000;
 constexpr int64_t kMostCount = 100'000;
+constexpr int64_t kMostTokens = 1 << 20;
 
 Error bad(const std::string& line, const std::string& what) {
-  return {Code::usage, "a request is {\"id\": N, \"network\": NAME, \"count\": N} or {\"id\": N, \"hold_ns\": N}, each with or "
-                       "without \"deadline_ns\"; " + what + ": " + line.substr(0, 200)};
+  return {Code::usage, "a request is {\"id\": N, \"network\": NAME, \"count\": N}, {\"id\": N, \"network\": NAME, \"prompt\": N, "
+                       "\"generate\": N} or {\"id\": N, \"hold_ns\": N}, each with or without \"deadline_ns\"; " + what + ": " + line.substr(0, 200)};
 }
 
 struct Field {
@@ -27,6 +28,8 @@ Result<Request> parse_request(const std::string& line) {
   Request request;
   const Field fields[] = {{"id", &request.id, 0, INT64_MAX},
                           {"count", &request.count, 1, kMostCount},
+                          {"prompt", &request.prompt, 1, kMostTokens},
+                          {"generate", &request.generate, 1, kMostTokens},
                           {"hold_ns", &request.hold_ns, 0, kMostHoldNs},
                           {"deadline_ns", &request.deadline_ns, 0, INT64_MAX}};
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "system/status.h"
+#include "telemetry/heat_gate.h"
 
 namespace pocketfarm {
 
@@ -15,6 +16,14 @@ class Samples {
   // Whether it knows itself how many samples there are, and whether they are all taken.
   virtual bool trains() const { return false; }
   virtual bool finished() const { return false; }
+  // One of several parts ends early where this gate says that it is hot.
+  void watch(HeatGate& gate) { gate_ = &gate; }
+
+ protected:
+  bool is_hot() const { return gate_ != nullptr && gate_->is_hot(); }
+
+ private:
+  HeatGate* gate_ = nullptr;
 };
 
 }  // namespace pocketfarm

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "device/slot.h"
+#include "generation.h"
 #include "journal/setup_log.h"
 #include "open_device.h"
 #include "request.h"
@@ -22,8 +23,13 @@ struct Network {
   Bundle bundle;
   std::optional<Inputs> inputs;
   Backend* backend = nullptr;
+  Args args;  // with its own text, of one that generates
+  std::optional<Generation> generation;
 
-  Status infer(int64_t count) const {
+  Status infer(int64_t count) {
+    for (int64_t i = 0; generation && i < count; ++i)
+      if (const auto answer = generation->answer(generation->given(), 0, 1); !answer) return answer.error();
+    if (generation) return kOk;
     for (int64_t i = 0; i < count; ++i) {
       if (auto error = inputs->write(*backend)) return error;
       if (auto error = backend->run()) return error;
@@ -48,9 +54,16 @@ Result<std::unique_ptr<Network>> read_network(const std::string& name, const std
   auto bundle = Bundle::read(folder);
   if (!bundle) return bundle.error();
   network->bundle = std::move(*bundle);
-  if (!network->bundle.plan.stages.empty())
-    return Error{Code::usage, "network `" + name + "`: its plan trains or generates; serve a plan of one inference"};
-  auto inputs = Inputs::open(network->bundle.plan, inputs_of(args, name), /*stream=*/false);
+  if (network->bundle.plan.trains()) return Error{Code::usage, "network `" + name + "`: its plan trains; serve one that infers"};
+  network->args = args;
+  Inputs::Named files = inputs_of(args, name);
+  if (!network->bundle.plan.passes.empty()) {
+    if (files.size() != 1 || files.front().first != "tokens")
+      return Error{Code::usage, "network `" + name + "` generates: give its text by --input " + name + ":tokens=FILE, and nothing else"};
+    network->args.tokens = files.front().second;
+    files.clear();
+  }
+  auto inputs = Inputs::open(network->bundle.plan, files, /*stream=*/false);
   if (!inputs) return inputs.error();
   network->inputs = std::move(*inputs);
   return network;
@@ -83,6 +96,11 @@ Result<Networks> load(const Args& args, const Environment& environment, Journal&
     const auto backend = open_device(added.bundle, *added.inputs, args, environment, journal, log);
     if (!backend) return backend.error();
     added.backend = *backend;
+    if (!added.bundle.plan.passes.empty()) {
+      auto generation = Generation::open(added.bundle.plan, **backend, journal, added.args);
+      if (!generation) return generation.error();
+      added.generation.emplace(std::move(*generation));
+    }
     if (auto error = added.infer(args.warmup)) return *error;
   }
   return networks;
@@ -91,8 +109,11 @@ Result<Networks> load(const Args& args, const Environment& environment, Journal&
 // Answers one request after the other.
 class Server {
  public:
-  Server(Networks networks, const std::string& slot, Journal& journal)
-      : networks_(std::move(networks)), slot_(slot), journal_(journal) {}
+  Server(Networks networks, const std::string& slot, Journal& journal, HeatGate& gate)
+      : networks_(std::move(networks)), slot_(slot), journal_(journal), gate_(gate) {
+    for (const auto& each : networks_)
+      if (each->generation) each->generation->watch(gate);
+  }
 
   void ready() {
     std::vector<std::string> names;
@@ -105,7 +126,14 @@ class Server {
     journal_.write("ready", JsonObject().set("networks", names));
   }
 
+  // `too_hot` where the phone is: an answer that has begun ends between two tokens, and is none.
   Status answer(const Request& request) {
+    const Status answered = answer_cool(request);
+    return !answered && gate_.is_hot() ? Error{Code::too_hot, gate_.what() + ": request " + std::to_string(request.id) + " was the last"} : answered;
+  }
+
+ private:
+  Status answer_cool(const Request& request) {
     if (request.deadline_ns > 0 && boottime_ns() > request.deadline_ns) return tell(request, boottime_ns(), "late");
     if (request.network.empty()) {
       const int64_t start_ns = boottime_ns();
@@ -117,27 +145,34 @@ class Server {
     return tell(request, boottime_ns(), "unknown_network");
   }
 
- private:
-  Status compute(const Request& request, const Network& network) {
+  Status compute(const Request& request, Network& network) {
+    if (network.generation.has_value() != (request.generate > 0 && request.prompt > 0))
+      return Error{Code::usage, "network `" + network.name + "`: `prompt` and `generate` are both given to one that generates, and to no other"};
     Result<Descriptor> turn = slot_.empty() ? Descriptor() : take_slot(slot_);
     if (!turn) return turn.error();
+    if (network.generation) {
+      const auto answer = network.generation->answer(static_cast<size_t>(request.prompt), 0, static_cast<int>(request.generate));
+      if (!answer) return answer.error();
+      if (static_cast<int64_t>(answer->tokens.size()) < request.generate) return kOk;  // it is hot
+      return tell(request, answer->start_ns, "ok", answer->token_ns);
+    }
     const int64_t start_ns = boottime_ns();
     if (auto error = network.infer(request.count)) return error;
     return tell(request, start_ns, "ok");
   }
 
-  Status tell(const Request& request, int64_t start_ns, const char* status) {
-    journal_.write("served", JsonObject()
-                                 .set("id", request.id)
-                                 .set("start_ns", start_ns)
-                                 .set("end_ns", boottime_ns())
-                                 .set("status", status));
+  Status tell(const Request& request, int64_t start_ns, const char* status, const std::vector<int64_t>& token_ns = {}) {
+    JsonObject line;
+    line.set("id", request.id).set("start_ns", start_ns).set("end_ns", boottime_ns()).set("status", status);
+    if (!token_ns.empty()) line.set("first_ns", token_ns.front()).set("tokens", static_cast<int64_t>(token_ns.size()));
+    journal_.write("served", line);
     return journal_.status();
   }
 
   const Networks networks_;
   const std::string slot_;
   Journal& journal_;
+  HeatGate& gate_;
 };
 
 }  // namespace
@@ -153,7 +188,8 @@ Result<int> serve(const Args& args, const Environment& environment, Journal& jou
   slot.reset();  // others have their turn between our requests
   std::optional<Sampler> sampler;
   if (args.power_period_ms > 0) sampler.emplace(journal, environment.sysroot, args.power_period_ms);
-  Server server(std::move(*networks), environment.slot, journal);
+  HeatGate gate(journal, environment.sysroot, args.stop_temp_dc);
+  Server server(std::move(*networks), environment.slot, journal, gate);
   server.ready();
   Lines lines(Descriptor(STDIN_FILENO), "standard input");
   for (int answered = 0;; ++answered) {

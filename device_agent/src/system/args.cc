@@ -12,7 +12,7 @@ const char* const kUsage =
     "       pocketfarm-agent run --plan DIR [--input NAME=FILE]... [--output-dir DIR] [--journal FILE] [--detach]\n"
     "                            [--await-discharging-ms N] [--discharging-sign 1|-1] [--idle-ms N]\n"
     "                            [--warmup N] [--warmup-stable SHARE] [--samples N] [--inferences N] [--load-ms N]\n"
-    "                            [--layer-passes N]\n"
+    "                            [--stop-temp-dc N] [--layer-passes N]\n"
     "                            [--tokens FILE] [--context N] [--generate N]\n"
     "                            [--epochs N] [--checkpoint FILE] [--checkpoint-every N] [--resume FILE]\n"
     "                            [--threads N] [--threads-per-call] [--threads-in-order] [--pin-threads]\n"
@@ -23,12 +23,12 @@ const char* const kUsage =
     "       pocketfarm-agent exec --folder DIR [--variable NAME=VALUE]... [--journal FILE] [--detach]\n"
     "                            [--await-discharging-ms N] [--discharging-sign 1|-1] [--idle-ms N]\n"
     "                            [--warmup N] [--warmup-stable SHARE] [--samples N] [--load-ms N]\n"
-    "                            [--cpus LIST] [--power-period-ms N] [--deadline-s S] [--marker TEXT]\n"
+    "                            [--stop-temp-dc N] [--cpus LIST] [--power-period-ms N] [--deadline-s S] [--marker TEXT]\n"
     "                            -- PROGRAM [ARGUMENT]...\n"
     "       pocketfarm-agent serve [--plan NETWORK=DIR]... [--input NETWORK:PORT=FILE]... [--warmup N] [--threads N]\n"
     "                            [--threads-per-call] [--threads-in-order] [--pin-threads] [--cpus LIST] [--power-period-ms N] [--journal FILE]\n"
     "                            [--deadline-s S] [--marker TEXT] [--cache-dir DIR] [--device SUBSTRING]\n"
-    "                            [--memory-mib N]\n"
+    "                            [--memory-mib N] [--stop-temp-dc N]\n"
     "       pocketfarm-agent burn --steps THREADS,THREADS,... --step-ms N [--power-period-ms N] [--cpus LIST]\n"
     "                            [--journal FILE] [--detach] [--deadline-s S] [--marker TEXT]\n"
     "       pocketfarm-agent stop --marker-prefix TEXT\n"
@@ -63,7 +63,8 @@ Options block(Args& args) {
           {"--warmup", count(args.warmup, 0, 1'000'000)},
           {"--warmup-stable", share(args.warmup_stable)},
           {"--samples", count(args.samples, 0, 1'000'000)},
-          {"--load-ms", count(args.load_ms, 0, kDayMs)}};
+          {"--load-ms", count(args.load_ms, 0, kDayMs)},
+          {"--stop-temp-dc", count(args.stop_temp_dc, 0, 2000)}};
 }
 
 Options exec(Args& args) { return {{"--folder", some_text(args.folder)}, {"--variable", variable(args.variables)}}; }
@@ -95,6 +96,7 @@ Options serve(Args& args) {
           {"--warmup", count(args.warmup, 0, 1'000'000)},
           {"--threads", count(args.cpu.threads, 0, 1024)},
           {"--memory-mib", count(args.memory_mib, 1, 1 << 30)},
+          {"--stop-temp-dc", count(args.stop_temp_dc, 0, 2000)},
           {"--cache-dir", text(args.cache_dir)},
           {"--device", text(args.device)}};
 }

@@ -17,6 +17,7 @@ const char* word(Code code) {
     case Code::deadline: return "deadline";
     case Code::cancelled: return "cancelled";
     case Code::power_contaminated: return "power_contaminated";
+    case Code::too_hot: return "too_hot";
     case Code::program_failed: return "program_failed";
     case Code::internal: return "internal";
   }

@@ -12,7 +12,7 @@ namespace pocketfarm {
 // The codes of the `error` event (orchestrator/model/event.py).
 enum class Code {
   usage, plan_invalid, limit, no_device, unsupported, build_failed, out_of_memory,
-  device_error, io, storage_full, deadline, cancelled, power_contaminated, program_failed, internal,
+  device_error, io, storage_full, deadline, cancelled, power_contaminated, program_failed, too_hot, internal,
 };
 
 const char* word(Code code);

@@ -13,7 +13,7 @@ std::string lower(std::string text) {
 }
 
 // Drivers print thousandths, tenths or whole degrees Celsius.
-int64_t tenths(int64_t value) {
+int64_t in_tenths(int64_t value) {
   const int64_t size = std::abs(value);
   return size >= 1000 ? value / 100 : size >= 100 ? value : value * 10;
 }
@@ -29,8 +29,13 @@ Skin Skin::open(const std::string& sysroot) {
   return skin;
 }
 
+std::optional<int64_t> Skin::tenths() const {
+  const auto value = temp_.number();
+  return value ? std::optional(in_tenths(*value)) : std::nullopt;
+}
+
 void Skin::read(JsonObject& fields) const {
-  if (const auto value = temp_.number()) fields.set("skin_dc", tenths(*value));
+  if (const auto value = tenths()) fields.set("skin_dc", *value);
 }
 
 }  // namespace pocketfarm

@@ -189,7 +189,7 @@ def _from_ledger(
             filled, bodies = fill_bodies(filled, ledger, partial(find_measured, ledger))
     for each in used:
         of = each.of_class if each.server is None else f"{each.of_class} on {each.server}"
-        told = f"{each.samples} latencies of {each.cell} on {each.device} ({each.source}), {each.experiment}"
+        told = f"{each.samples} {each.what} of {each.cell} on {each.device} ({each.source}), {each.experiment}"
         say(f"service of {of}: {told}")
     for body in bodies:
         say(f"learnt of {body.server}: {body.text}")

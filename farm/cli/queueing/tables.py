@@ -107,11 +107,7 @@ def show_measured(spec: QueueingSpec, measured: Measured, source: str = "simulat
 def _rows(name: str, figures: ClassFigures) -> list[tuple[str, ...]]:
     first = (str(figures.requests), figures.queue_length, figures.drop_share)
     rows: list[tuple[str, ...]] = []
-    for label, times in (
-        ("waiting", figures.waiting_s),
-        ("service", figures.service_s),
-        ("sojourn", figures.sojourn_s),
-    ):
+    for label, times in figures.times:
         quantiles = (times.mean, times.p50, times.p90, times.p99, times.p99_9)
         others = ("", "", "") if rows else (first[0], _text(first[1]), _text(first[2], 100.0, " %"))
         rows.append((escape(name), label, others[0], *(_text(each, MS_PER_S) for each in quantiles), *others[1:]))
@@ -137,6 +133,8 @@ def _summary(measured: Measured) -> str:
         f"{_text(total.throughput_per_s)} requests/s served",
         f"deadlines missed {_text(total.deadline_miss_share, 100.0, ' %')}",
     ]
+    if total.tokens_per_s is not None:
+        words.append(f"{_text(total.tokens_per_s)} tokens/s")
     if total.energy_with_idle_j_per_request.value:
         served, whole = _text(total.energy_j_per_request), _text(total.energy_with_idle_j_per_request)
         words.append(f"{served} J a request while it is served, {whole} J with idle servers")

@@ -13,13 +13,14 @@ from kernels.ir.graph import Graph, Node
 from kernels.options import Choice, Limits, Options
 
 from .blocked import Blocked
+from .one_row import OneRow
 from .panels import Panels
 from .registers import Registers
 from .sizes import Product, product_of
 from .split_depth import SplitDepth
 from .tiled import Tiled
 
-ALGORITHMS = registry(Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits(), Warpgroups())
+ALGORITHMS = registry(OneRow(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits(), Warpgroups())
 
 _FEW_ROWS, _FEW_ROWS_OF_A_DESKTOP = 4, 64
 """The most rows for which a product is a matter of reading the matrix."""
@@ -52,6 +53,8 @@ class Products(GpuFamily[Product]):
 
         if limits.cpu_device:
             return "panels" if fits("panels") else "registers"
+        if fits("one_row"):
+            return "one_row"
         if sizes.rows >= _WARPGROUP_ROWS and fits("warpgroups"):
             return "warpgroups"
         if not limits.unified_memory and _on_units(sizes) and fits("matrix_units"):

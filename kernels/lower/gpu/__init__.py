@@ -29,7 +29,15 @@ from .pooling import lower_global_average_pool, lower_lrn, lower_pool, lower_sof
 from .product import lower_dense, lower_matmul
 from .reduction import lower_reduce
 from .resampling import lower_pad, lower_resize, lower_roi_align
-from .rows import lower_attention, lower_cached, lower_row_norm, lower_sort, lower_suppress, lower_transpose
+from .rows import (
+    lower_append,
+    lower_attend,
+    lower_attention,
+    lower_row_norm,
+    lower_sort,
+    lower_suppress,
+    lower_transpose,
+)
 from .taking import lower_gather, lower_put_rows, lower_take
 from .values import Value
 
@@ -62,8 +70,8 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "sort": lower_sort,
     "suppress": lower_suppress,
     "roi_align": lower_roi_align,
-    "append": lower_cached,
-    "attend": lower_cached,
+    "append": lower_append,
+    "attend": lower_attend,
     "row_norm": lower_row_norm,
     "attention": lower_attention,
 }

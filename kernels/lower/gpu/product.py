@@ -29,6 +29,7 @@ from .layout import packed, plain
 from .places.flatten import flattened_from, rows_by_stack
 from .rows.dealing import dealt, is_read_dealt, new_dealt
 from .rows.folding import FoldedNorm, add_columns_sum, folded
+from .rows.one_row import Beside, beside_row, is_taken_along
 from .values import View
 
 _INTS = ("columns", "vectors", "count")
@@ -62,6 +63,8 @@ TRIM_ROWS = Kernel("trim_rows", body("trim_rows"), (Buffer("src"), result("dst",
 
 def lower_dense(context: GpuContext, node: Node) -> None:
     """x (N, C) in stacks times w (C, M) packed in rows of vectors."""
+    if is_taken_along(context, node):
+        return
     n, c = context.graph.shapes[node.inputs[0]]
     m = context.graph.shapes[node.output][1]
     weight = constant(context, node, 1)
@@ -82,16 +85,18 @@ def lower_dense(context: GpuContext, node: Node) -> None:
     target = View(new_dealt(context, node.output, n, m), m // 4, 0) if is_dealt else context.new_packed(node.output)
     weights = context.weight(node.inputs[1], weight)
     bias = weights if given is None else context.weight(f"{node.name}:bias", padded(given, 0, 4))
-    residual = _rows(context, node.inputs[3], n, m) if len(node.inputs) > 3 else ""
+    beside = beside_row(context, node, call)
+    adds = len(node.inputs) > 3 and not beside.computes_other
+    residual = _rows(context, node.inputs[3], n, m) if adds else ""
     _product(
-        context, node, call, product.flops, source, weights, bias, target,
+        context, node, beside.call, product.flops, source, weights, bias, target,
         {
             "rows": n, "depth": c, "columns4": -(-m // 4), "a_start": source.stack0, "a_stride": source.stacks,
             "a_batch": 0, "b_stride": -(-m // 4), "b_batch": 0,
             "dst_start": target.stack0,
             "dst_stride": target.stacks, "dst_batch": 0, "has_bias": int(given is not None),
         },
-        residual, norm,
+        residual, norm, beside,
     )  # fmt: skip
 
 
@@ -148,7 +153,7 @@ def _of_whole(context: GpuContext, node: Node, batch: int, rows: int, depth: int
 
 def _product(
     context: GpuContext, node: Node, call: Call, flops: int, a: str | View, b: str, bias: str, target: str | View,
-    ints: dict[str, int], residual: str = "", norm: FoldedNorm | None = None,
+    ints: dict[str, int], residual: str = "", norm: FoldedNorm | None = None, beside: Beside | None = None,
 ) -> None:  # fmt: skip
     code, lo, hi = activation_scalars(node)
     ints = {**ints, **call.ints, "activation": code}
@@ -162,6 +167,9 @@ def _product(
     if norm is not None:
         kernel, switches = NORMALISING, {**switches, "NORMALISED": 1}
         buffers["columns_sum"] = add_columns_sum(context, node, norm.columns_sum)
+    floats: tuple[float, ...] = (lo, hi) if norm is None else (lo, hi, norm.epsilon)
+    if beside is not None:
+        buffers, floats = {**buffers, **beside.buffers}, (*floats, *beside.epsilon)
     if call.parts > 1:
         parts = _new_parts(context, node, call.parts, ints["rows"], ints["columns4"])
         own = {"dst_start": 0, "dst_stride": ints["columns4"], "dst_batch": ints["rows"] * ints["columns4"]}
@@ -176,13 +184,14 @@ def _product(
         kernel, buffers = last, {"parts": parts, "bias": bias, "dst": target}
     if "ending" in node.attributes:
         ending = node.attributes["ending"]
-        kernel = ended(kernel, in_halves(ending) if context.half else ending, has_residual=bool(residual))
+        other = beside is not None and beside.computes_other
+        ending = in_halves(ending) if context.half else ending
+        kernel = ended(kernel, ending, has_residual=bool(residual), has_other=other)
         ints["residual_stride"] = ints["columns4"]
         buffers |= {"residual": residual} if residual else {}
     if call.parts > 1:
         _dispatch(context, node, kernel, buffers, ints, (ints["count"], 1, 1), (lo, hi), PartsTile(call.parts), {}, 0)
     else:
-        floats = (lo, hi) if norm is None else (lo, hi, norm.epsilon)
         _dispatch(context, node, kernel, buffers, ints, call.work_items, floats, call, switches, flops)
 
 
@@ -214,14 +223,16 @@ _BESIDES = re.compile(r"BESIDES\((\w+\[[^,]+\]), (\w+\[[^,]+\]), (.+)\);")
 """The same of two adjacent sums, at a place that is a multiple of two vectors."""
 
 
-def ended(kernel: Kernel, ending: Expression, *, has_residual: bool) -> Kernel:
-    """The kernel that applies an expression to each sum `a`, and to what lies beside it, `b`, before it is stored."""
+def ended(kernel: Kernel, ending: Expression, *, has_residual: bool, has_other: bool = False) -> Kernel:
+    """The kernel that applies an expression to each sum `a`, and to what lies beside it, `b`, before it is stored.
+    `has_other`: the kernel itself computes what lies beside, as `other`."""
     program = program_of(ending)
 
     def write(text: str, constants: Mapping[str, int]) -> str:
         text = kernel.rewritten(text, constants)
-        is_fetched = _BESIDE.search(text) is not None
-        text = _STORE.sub(_ending_of(program, has_residual=has_residual, is_fetched=is_fetched), text)
+        is_fetched = has_other or _BESIDE.search(text) is not None
+        ending_of = _ending_of(program, has_residual=has_residual or has_other, is_fetched=is_fetched)
+        text = _STORE.sub(ending_of, text)
         if not has_residual:
             return text
         text = _BESIDES.sub(lambda match: _load_besides(*match.groups()), text)

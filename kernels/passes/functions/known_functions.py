@@ -30,7 +30,8 @@ def known_functions(graph: Graph) -> Graph:
     nodes = []
     for node in graph.nodes:
         ways = _ways(graph, node, made)
-        made[node.output] = dict(list(ways.items())[:_MOST_ROOTS])
+        nearest = list(ways.items())
+        made[node.output] = dict((*nearest[:_MOST_ROOTS], *nearest[-1:]))  # all of a function's steps meet in the last
         found = [(root, known) for root, way in ways.items() if (known := _known(way)) is not None]
         if found and node.op not in ACTIVATIONS:
             root, (op, attributes) = found[-1]

@@ -14,10 +14,12 @@ from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
 from kernels.passes.rewrite import fresh, prune, rebuilt
 
+from .strided_looks import look_at, natural, place_of, reshaped
+
 
 def cached_rows(graph: Graph) -> Graph:
     """Let `append` and `attend` normalise the rows of each head that they read, and read results of one product."""
-    return _one_product(_normalised(graph))
+    return _one_product(_where_they_lie(_normalised(graph)))
 
 
 def _looked_at(node: Node) -> int:
@@ -58,6 +60,28 @@ def _is_plain(graph: Graph, norm: Node, reader: Node) -> bool:
     no_shift = is_rms and not np.any(graph.constants.get(norm.inputs[2], np.ones(1)))
     whole = graph.shapes[norm.output][-1] == depth and all(n % depth == 0 for n in reader.attributes["place"])
     return no_shift and whole and not reader.attributes["normed"]
+
+
+def _where_they_lie(graph: Graph) -> Graph:
+    """Heads that a step before puts one behind the other: read from what it moves."""
+    writers, nodes = producers(graph), list[Node]()
+    for node in graph.nodes:
+        at = _looked_at(node)
+        mover = writers.get(_source(node.inputs[at], writers)) if at >= 0 else None
+        if mover is None or mover.op not in ("take", "transpose"):
+            nodes.append(node)
+            continue
+        batch, shared, _, depth = graph.shapes[node.inputs[1 if at == 0 else 0]]
+        shape = (batch, node.attributes.get("heads", shared), node.attributes["rows"], depth)
+        seen = look_at(graph, node.inputs[at], writers)
+        first, _, *steps = node.attributes["place"]
+        axes = reshaped(seen.axes, shape) if (batch, first, *steps) == (1, 0, *natural(shape)[1:3]) else None
+        place = place_of(replace(seen, axes=axes)) if axes is not None and seen.factor == 1 and not seen.unit else None
+        if place is not None:
+            inputs = (*node.inputs[:at], seen.base, *node.inputs[at + 1 :])
+            node = replace(node, inputs=inputs, attributes={**node.attributes, "place": place})
+        nodes.append(node)
+    return prune(rebuilt(graph, nodes))
 
 
 def _one_product(graph: Graph) -> Graph:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Place, Published, PublishedTable, Study, StudyTable
-from orchestrator.model.experiment.published import PERCENT, UNITS
+from orchestrator.model.experiment.published import PER_S, PERCENT, UNITS
 
 MODELLED = ("energy", "load_power", "idle_power", "net_power", "limit", "limit_time")
 """The metrics that a virtual phone has from its profile, of which published figures are a part."""
@@ -45,14 +45,16 @@ class Figure(NamedTuple):
         """Ours in its unit."""
         if self.place.over:
             return 100 / ours if self.unit == PERCENT else ours
-        return ours / UNITS[self.metric][self.unit]
+        factor = UNITS[self.metric][self.unit]
+        return factor / ours if self.unit == PER_S else ours / factor
 
     @property
     def theirs(self) -> float:
         """It in the unit of ours."""
         if self.place.over:
             return 100 / self.value if self.unit == PERCENT else self.value
-        return self.value * UNITS[self.metric][self.unit]
+        factor = UNITS[self.metric][self.unit]
+        return factor / self.value if self.unit == PER_S else self.value * factor
 
     @property
     def title(self) -> str:

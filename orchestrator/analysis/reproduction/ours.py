@@ -217,6 +217,15 @@ def _net_power_w(block: BlockFigures) -> float | None:
     return block.energy.load_power_w.value - block.energy.idle_power_w.value
 
 
+def _unit_ms(block: BlockFigures, name: str) -> float | None:
+    per_s = block.values.get(name)
+    return 1e3 / per_s if per_s else None
+
+
+def _speed_left(values: Mapping[str, float]) -> float | None:
+    return 100 * values["sustained"] / values["plateau"] if values.keys() >= {"sustained", "plateau"} else None
+
+
 WHOLE = ("latency", "energy", "share")
 """Metrics of which a sum of some layers is no figure of the network."""
 POWERED = ("energy", "load_power", "idle_power", "net_power")
@@ -241,6 +250,12 @@ READERS: Mapping[str, Callable[[BlockFigures], float | None]] = {
     "idle_power": lambda block: block.energy.idle_power_w.value if block.energy and block.energy.idle_power_w else None,
     "net_power": _net_power_w,
     "memory": lambda block: float(block.memory.device_peak_bytes) if block.memory else None,
+    "token": partial(_unit_ms, name="generated tokens"),
+    "prompt_token": partial(_unit_ms, name="prompt tokens"),
+    "first_token": lambda block: block.values.get("first token"),
+    "plateau_token": partial(_unit_ms, name="plateau"),
+    "sustained_token": partial(_unit_ms, name="sustained"),
+    "speed_left": lambda block: _speed_left(block.values),
 }
 """The readers of each metric's figure from a block, in our units."""
 

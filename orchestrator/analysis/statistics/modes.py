@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Literal
 
@@ -39,6 +39,10 @@ class ThrottleBin(Model):
     low_ms: float
     high_ms: float
     """Least and largest of the blocks."""
+    power_w: float | None = None
+    """Median over blocks of the mean power in it; None where no source told it, as the two below."""
+    temp_c: float | None = None
+    clock_hz: float | None = None
 
 
 class Throttling(Model):
@@ -54,6 +58,10 @@ class Throttling(Model):
     """Median latency of the last tenth."""
     speed_left: float
     """Share of the first minute's speed that is left at the end: 1 is no throttling."""
+    throttled: int = 0
+    """Blocks whose speed left its first plateau."""
+    plateau_end_s: float | None = None
+    """Median time of that; None where a block kept its speed."""
 
 
 def block_value_ms(block: BlockFigures, mode: Mode) -> float | None:
@@ -88,6 +96,7 @@ def throttling(blocks: Sequence[BlockFigures]) -> Throttling | None:
         return None
     load_s = min(curve.load_s for curve in curves)
     count = max(len(curve.bins_ms) for curve in curves)
+    ends_s = [curve.plateau.end_s for curve in curves if curve.plateau and curve.plateau.end_s is not None]
     bins = [[ms for curve in curves if (ms := curve.bins_ms[i]) is not None] for i in range(count)]
     return Throttling(
         blocks=len(curves),
@@ -99,6 +108,9 @@ def throttling(blocks: Sequence[BlockFigures]) -> Throttling | None:
                 median_ms=median(values),
                 low_ms=min(values),
                 high_ms=max(values),
+                power_w=_middle(curve.power_w[i : i + 1] for curve in curves),
+                temp_c=_middle(curve.temp_c[i : i + 1] for curve in curves),
+                clock_hz=_middle(curve.clock_hz[i : i + 1] for curve in curves),
             )
             for i, values in enumerate(bins)
             if values
@@ -106,4 +118,12 @@ def throttling(blocks: Sequence[BlockFigures]) -> Throttling | None:
         first_ms=median(first),
         last_ms=median(last),
         speed_left=median(first) / median(last),
+        throttled=len(ends_s),
+        plateau_end_s=median(ends_s) if len(ends_s) == len(curves) else None,
     )
+
+
+def _middle(told: Iterable[tuple[float | None, ...]]) -> float | None:
+    """Return the median of what blocks told of one stretch; None where none told anything."""
+    found = [value for values in told for value in values if value is not None]
+    return median(found) if found else None

@@ -67,7 +67,7 @@ def other_medians(blocks: Sequence[BlockFigures], *, watched: bool = False) -> d
     return {
         name: _told(values, watched=watched) if QUANTITIES[name].has_interval else Other(value=median(values))
         for name, values in found.items()
-        if values
+        if values and (len(values) == len(blocks) or not QUANTITIES[name].of_every_block)
     }
 
 

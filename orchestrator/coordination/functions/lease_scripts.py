@@ -7,10 +7,14 @@ it is as if Redis had lost it: READ discards what is left of one.
 from __future__ import annotations
 
 from orchestrator.coordination import keys
+from orchestrator.model.live.lease import LARGEST_TOKEN
 
 # A host may read whose lease it is, and write its own: so the keys are found here, and not declared.
-# What is no hash, or no number, is as if Redis had lost it; so is a guard that names no host.
+# What is no hash, or no token, is as if Redis had lost it; so is a guard that names no host.
+MOST = LARGEST_TOKEN + 2**40
+"""A counter that goes on behind what is damaged may be a little further than that."""
 HELPERS = """
+local MOST = most_of_all
 local function clock() local t = redis.call('TIME'); return t[1] + t[2] / 1e6 end
 local function text(key, field)
   local found = redis.pcall('HGET', key, field)
@@ -30,6 +34,7 @@ local function lease_of(serial)
   if l.host ~= '' then
     l.token = number(guard, 'token')
     l.last = math.max(l.token, number(guard, 'last'))
+    if l.last > MOST then l.token, l.last = 0, 0 end
   end
   place(l, l.host)
   return l
@@ -47,12 +52,12 @@ local function enlist(name)
   if redis.call('TYPE', 'farm:leased').ok ~= 'set' then redis.call('DEL', 'farm:leased') end
   redis.call('SADD', 'farm:leased', name)
 end
-"""
+""".replace("most_of_all", str(MOST))
 
 # ARGV: serial, token, job, attempt, ttl, assignment, holder, mode, host, last. `restore` alone replaces a live lease.
 ACQUIRE = """
 local l = lease_of(ARGV[1])
-if l.last >= tonumber(ARGV[2]) then return 0 end
+if l.last >= tonumber(ARGV[2]) or tonumber(ARGV[10]) > MOST then return 0 end
 if ARGV[8] ~= 'restore' and whole(l) and lives(l) then
   enlist(l.host .. ':' .. l.serial)
   note(l.host, 'l' .. l.serial)

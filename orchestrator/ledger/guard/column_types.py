@@ -22,6 +22,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from orchestrator.model.live.lease import LARGEST_TOKEN
+
 LARGEST = 1e300
 LATEST_S = 1e11
 """Unix time: no calendar goes much further."""
@@ -39,6 +41,12 @@ class Time(TypeDecorator[float]):
     """Seconds of Unix time."""
 
     impl, cache_ok = Float, True
+
+
+class Token(TypeDecorator[int]):
+    """A fencing token, or 0."""
+
+    impl, cache_ok = Integer, True
 
 
 class Word(TypeDecorator[str]):
@@ -60,9 +68,9 @@ def stored(kind: TypeEngine[Any]) -> dict[type, str]:
 
 
 def largest(kind: TypeEngine[Any]) -> float | None:
-    """The number that values of a column stay below; None: it holds no fractions."""
-    if isinstance(kind, Time):
-        return LATEST_S
+    """The number that values of a column stay below; None: what the database holds."""
+    if isinstance(kind, Time | Token):
+        return LATEST_S if isinstance(kind, Time) else float(LARGEST_TOKEN)
     return LARGEST if isinstance(kind, Float) else None
 
 
@@ -86,7 +94,7 @@ def _unreadable(column: Column[Any], dialect: str) -> ColumnElement[bool]:
     kind, wrong = column.type, list[ColumnElement[bool]]()
     if dialect == "sqlite" and (names := stored(kind)):
         wrong.append(func.typeof(column).not_in(sorted(names.values())))
-    if (most := largest(kind)) is not None:
+    if (most := largest(kind)) is not None and (dialect == "sqlite" or not isinstance(kind, Token)):
         wrong.append(~column.between(-most, most))
     if isinstance(kind, Word):
         wrong.append(column.not_in(sorted(kind.words)))

@@ -44,7 +44,8 @@ class Needs:
 
 
 class Conditions(Model):
-    """The conditions that must hold on a phone when a block starts. Workstations lack these facts and are not gated."""
+    """The conditions that must hold on a phone when a block starts, and `stop_temp`, while it runs. Workstations lack
+    these facts and are not gated."""
 
     battery_percent: Range = Range(min=20)
     battery_temp_max: Celsius = 40.0
@@ -60,6 +61,9 @@ class Conditions(Model):
     settled: bool = False
     """Start only where the battery is within 1 C of the device's reference temperature and changed by less than 0.2 C
     a minute over the last two minutes."""
+    stop_temp: Celsius | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Temperature of battery or skin above which the agent ends warm-up and load, between two inferences or tokens. The
+    block is `invalid`, `too_hot`, and keeps what it measured."""
     supply: Literal["any", "discharging", "cut"] = "any"
     """`discharging`: the phone must run from its battery; `cut`: the farm cuts its supply for the block, and restores
     it afterwards."""
@@ -97,6 +101,8 @@ class Conditions(Model):
         low, high = self.battery_temp_min, self.battery_temp_max
         if low is not None and low > high:
             yield ("battery_temp_min",), f"{low:g} C is above battery_temp_max, {high:g} C"
+        if self.stop_temp is not None and self.stop_temp <= high:
+            yield ("stop_temp",), f"{self.stop_temp:g} C is not above battery_temp_max, {high:g} C"
 
 
 NEEDS: tuple[tuple[str, Needs], ...] = tuple(

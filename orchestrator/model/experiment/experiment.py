@@ -199,6 +199,7 @@ class Experiment(Model):
             "sampling.warmup": sampling.warmup > 0 or sampling.warmup_stable is not None,
             "sampling.samples": sampling.samples != training.epochs,
             "sampling.load": sampling.load > 0,
+            "conditions.stop_temp": self.conditions.stop_temp is not None,
             "sides": self.sides is not None,
             "measure.quantities: layers": "layers" in self.measure.quantities,
         }

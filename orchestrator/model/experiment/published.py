@@ -29,14 +29,25 @@ PublishedMetric = Literal[
     "same_predictions",
     "limit",
     "limit_time",
+    "token",
+    "prompt_token",
+    "first_token",
+    "plateau_token",
+    "sustained_token",
+    "speed_left",
 ]
 """The quantity of a figure. `latency`: of an inference, a frame, or the layers named; `net_power`: load above idle;
 `call`: an inference with what its inputs need (buffers, bindings, recorded commands, copies), as a program does that
 prepares at its start only what no input changes; `call_setup`: of that all but the inference; `share`: of the named
 layers in the time of all; `psnr`: of the outputs against the reference;
 `best`: the value of `axis` with the least latency; `same_predictions`: examples with the same class; `limit`: the
-largest value that ran in a limit search; `limit_time`: of an inference, or an epoch of training, there."""
+largest value that ran in a limit search; `limit_time`: of an inference, or an epoch of training, there.
+Of language models times of one token: `token` of the answer, `prompt_token`, `first_token` from the prompt's start,
+`plateau_token` and `sustained_token` under a sustained load; `speed_left`: of the plateau's speed in the last third of
+such a load."""
 
+PER_S = "tokens/s"
+"""Unit of a speed: a factor over ours."""
 UNITS: Mapping[str, Mapping[str, float]] = {
     "latency": {"us": 1e-3, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 36e5},
     "setup": {"ms": 1.0, "s": 1e3},
@@ -53,6 +64,12 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "same_predictions": {"": 1.0},
     "limit": {"": 1.0},
     "limit_time": {"us": 1e-3, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 36e5},
+    "token": {"ms": 1.0, PER_S: 1e3},
+    "prompt_token": {"ms": 1.0, PER_S: 1e3},
+    "first_token": {"ms": 1.0, "s": 1e3},
+    "plateau_token": {"ms": 1.0, PER_S: 1e3},
+    "sustained_token": {"ms": 1.0, PER_S: 1e3},
+    "speed_left": {"%": 1.0},
 }
 """The units of each metric, in ours: ms, J, W, B, %, dB."""
 GAIN, PERCENT = "x", "%"

@@ -9,6 +9,8 @@ from orchestrator.model.job import Job
 
 LINE_S = 2.0
 """A session begins no block of its line later than this after its first."""
+LARGEST_TOKEN = 3 * 2**51
+"""No counter comes so far: what is beyond is damage. Scripts in Redis count exactly up to `2**53`."""
 LINE_MOST = 16
 """Attempts of one lease."""
 

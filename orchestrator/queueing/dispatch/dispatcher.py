@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from orchestrator.queueing.requests import FULL, LATE, LOST
 
 from .line import Line
 from .policy import Later, Policy
-from .request import Request
+from .request import Request, end_together
 from .server import Server
 
 SOON_S = 1e-6
@@ -28,6 +28,7 @@ class Rules:
     batch_window_s: float = 0.0
     batch_marginal: float = 1.0
     preemption: bool = False
+    continuous: bool = False
 
     def batch_factor(self, count: int) -> float:
         """Return how many times as long as one request a batch takes."""
@@ -86,6 +87,12 @@ class Dispatcher:
         self._free(server)
         self._feed(server if self._policy.own_queues else None, now)
 
+    def left(self, server: Server, request: Request, now: float) -> None:
+        """One of those that the server runs together is over."""
+        server.running.remove(request)
+        self._idle[server.index] = server
+        self._feed(server if self._policy.own_queues else None, now)
+
     def interrupted(self, server: Server, now: float) -> None:
         """Put back what the server ran: it is interrupted, some time after it was to be, and waits on."""
         self._put_back(server, now)
@@ -121,7 +128,7 @@ class Dispatcher:
             self._feed(None, now)
 
     def _enter(self, request: Request, line: Line, server: Server | None, now: float) -> None:
-        free = bool(self._idle) if server is None else not server.running
+        free = bool(self._idle) if server is None else self._has_room(server)
         takes_a_place = not free and self._rules.preemption and self._preempt(request, server, now)
         limit = self._rules.queue
         if limit is not None and len(line) >= limit and not takes_a_place and (line or not free):
@@ -169,26 +176,37 @@ class Dispatcher:
     def _feed(self, own: Server | None, now: float) -> None:
         """Begin all that can begin."""
         line = self._line if own is None else own.line
-        while line and (self._idle if own is None else not own.running):
+        while line and (self._idle if own is None else self._has_room(own)):
             request = line.head()
             if self._rules.drop_late and now > request.deadline:
                 self._hands.drop(self._pop(line, own, 1)[0], now, LATE)
                 continue
             full_at = request.admitted + self._rules.batch_window_s
-            if now < full_at and line.waiting_of(request.kind) < self._rules.batch_size:
+            if not self._rules.continuous and now < full_at and line.waiting_of(request.kind) < self._rules.batch_size:
                 self._hands.wake(full_at)
                 return
-            server = self._policy.choose(request, self._idle.values(), now) if own is None else own
+            server = self._policy.choose(request, self._with_room(), now) if own is None else own
             if isinstance(server, Later):
                 self._hands.wake(max(server.at, now + SOON_S))
                 return
-            self._begin(server, self._pop(line, own, self._rules.batch_size), now)
+            self._begin(server, self._pop(line, own, 1 if self._rules.continuous else self._rules.batch_size), now)
+
+    def _has_room(self, server: Server) -> bool:
+        return len(server.running) < (self._rules.batch_size if self._rules.continuous else 1)
+
+    def _with_room(self) -> Collection[Server]:
+        """Return the servers that can begin another request; those that run the fewest first."""
+        if not self._rules.continuous:
+            return self._idle.values()
+        return sorted(self._idle.values(), key=lambda server: len(server.running))
 
     def _begin(self, server: Server, batch: list[Request], now: float) -> None:
-        del self._idle[server.index]
-        server.running = batch
+        server.running = [*server.running, *batch]
+        if not self._has_room(server):
+            del self._idle[server.index]
+        end_together(batch)
         first = batch[0]
-        expected_s = server.expected_s[first.kind] * first.left * self._rules.batch_factor(len(batch))
+        expected_s = server.expected_s[first.kind] * first.left * self._rules.batch_factor(len(server.running))
         server.busy_until = now + expected_s
         server.booked_j += expected_s * server.busy_w
         self._hands.start(server, batch, now)

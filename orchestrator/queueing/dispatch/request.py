@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from orchestrator.queueing.requests import LATE
 
@@ -12,21 +13,25 @@ class Request:
 
     __slots__ = (
         "admitted",
+        "behind",
         "client",
         "deadline",
         "drawn",
         "energy_j",
         "expected_s",
+        "first_at",
         "intended",
         "kind",
         "left",
         "number",
         "priority",
+        "prompt",
         "route",
         "served_s",
         "size_s",
         "started",
         "station",
+        "tokens",
         "travel_s",
         "whole",
     )
@@ -51,6 +56,12 @@ class Request:
         """The share that is not served yet."""
         self.drawn: tuple[object, float] | None = None
         """The server from whose times its own was drawn, and that time: where servers have times of their own."""
+        self.prompt = self.tokens = 0
+        """The tokens that it asks with, and that it generates; 0: it generates none."""
+        self.behind = math.nan
+        """The share of its service that comes behind its first token."""
+        self.first_at = math.nan
+        """The time of its first token, where it does not follow from that."""
         self.client = -1
         """The client of a closed loop."""
         self.station = 0
@@ -81,4 +92,14 @@ class Request:
         return (
             self.intended, self.admitted, self.started, ended, self.served_s, self.energy_j,
             server, self.kind, outcome, ended > self.deadline or outcome == LATE, travel_s,
+            ended - self.served_s * self.behind if math.isnan(self.first_at) else self.first_at, self.tokens,
         )  # fmt: skip
+
+
+def end_together(batch: Sequence[Request]) -> None:
+    """Let answers of a batch have their first tokens at the same time: all prompts are read first."""
+    if len(batch) > 1 and batch[0].tokens:
+        sizes = [request.size_s or 0.0 for request in batch]
+        behind = sum(size * request.behind for size, request in zip(sizes, batch, strict=True)) / sum(sizes)
+        for request in batch:
+            request.behind = behind

@@ -44,6 +44,9 @@ def pack_requests(runs: Sequence[Column]) -> bytes:
         "energy_j": column["energy_j"].astype(np.float32),
         **{name: column[name].astype(np.int16) for name in SMALL},
     }
+    if (has := column["tokens"] > 0).any():
+        arrays["tokens"] = column["tokens"].astype(np.int32)
+        arrays["behind_ns"] = _ns(np.where(has, column["ended"] - column["first"], 0.0))
     return _packed(arrays)
 
 
@@ -62,8 +65,11 @@ def unpack_requests(packed: bytes, runs: int) -> list[Column]:
         "served_s": found["served_ns"] / NS,
         "travel_s": found["travel_ns"] / NS,
         "energy_j": found["energy_j"],
+        "tokens": found.get("tokens", np.zeros(len(intended))),
         **{name: found[name] for name in SMALL},
     }
+    behind_s = found.get("behind_ns", np.zeros(len(intended))) / NS
+    column["first"] = np.where(column["tokens"] > 0, column["ended"] - behind_s, np.nan)
     rows = np.column_stack([column[name].astype(np.float64) for name in COLUMNS])
     return [rows[found["run"] == number] for number in range(runs)]
 
@@ -81,6 +87,8 @@ def plain_parquet(runs: Sequence[Column], servers: Sequence[str], classes: Seque
     }
     found |= {f"{name}_s": column[name] for name in ("intended", "admitted", "started", "ended")}
     found |= {name: column[name] for name in ("served_s", "travel_s", "energy_j")}
+    if column["tokens"].any():
+        found |= {"first_token_s": column["first"], "tokens": column["tokens"].astype(np.int32)}
     file = io.BytesIO()
     parquet.write_table(pa.table(found), file, compression="zstd")
     return file.getvalue()

@@ -191,8 +191,8 @@ class _Live:
             self._lose(station, str(e))
 
     def _answered(self, station: Station, answer: Served, heard: float) -> None:
-        now, window = self._now(), (answer.start_ns, answer.end_ns)
-        done = station.answered(answer.id, (answer.end_ns - answer.start_ns) / NS_PER_S, window, now)
+        now = self._now()
+        done = station.answered(answer, now)
         if done is None or answer.status != "ok":
             raise TransportLost(f"it answers request {answer.id} with {answer.status}, which it was not asked")
         if self._given_up:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from orchestrator.model.errors import FarmError
+from orchestrator.model.event import Served
 from orchestrator.queueing.dispatch import Request, Server
 from orchestrator.queueing.service_times import ServiceTimes
 from orchestrator.queueing.spec import QueueingSpec
@@ -84,14 +85,16 @@ class Station:
             self.late_at += hold_s
             self.wire.ask(batch[0].number, hold_ns=round(hold_s * NS_PER_S))
         else:
-            count = inferences if spec.preemption == "none" else 1
-            self.wire.ask(batch[0].number, network=network_name(kind, most if len(batch) > 1 else 1), count=count)
+            count, first = inferences if spec.preemption == "none" else 1, batch[0]
+            name = network_name(kind, most if len(batch) > 1 else 1)
+            self.wire.ask(first.number, network=name, count=count, prompt=first.prompt, generate=first.tokens)
 
-    def answered(self, number: int, served_s: float, window: tuple[int, int], now: float) -> Asked | None:
+    def answered(self, answer: Served, now: float) -> Asked | None:
         """Return what this was the answer to, with its times noted; None: nothing that was asked."""
         done, self.asked, self.late_at = self.asked, None, math.inf
-        if done is None or done.number != number:
+        if done is None or done.number != answer.id:
             return None
+        window, served_s = (answer.start_ns, answer.end_ns), (answer.end_ns - answer.start_ns) / NS_PER_S
         travel_s = max(0.0, now - done.at - served_s)
         self.served_s += served_s
         if self._last is done.batch[0]:
@@ -102,6 +105,8 @@ class Station:
             for request in done.batch:  # of one that was interrupted nobody knows the energy
                 request.energy_j = math.nan if request.served_s else len(self.windows) - 1
         for request in done.batch:
+            if answer.tokens:
+                request.behind = (answer.end_ns - answer.first_ns) / (answer.end_ns - answer.start_ns)
             request.served_s += served_s
             request.travel_s += travel_s
         return done

@@ -30,8 +30,11 @@ class Wire(Protocol):
         """Readable when there is something to hear."""
         ...
 
-    def ask(self, number: int, *, network: str = "", count: int = 1, hold_ns: int = 0) -> None:
-        """Send a request: so many inferences of a network, or without one a time to hold. Raises FarmError."""
+    def ask(
+        self, number: int, *, network: str = "", count: int = 1, prompt: int = 0, generate: int = 0, hold_ns: int = 0
+    ) -> None:
+        """Send a request: so many inferences of a network, or an answer to so many tokens of its prompt, or without a
+        network a time to hold. Raises FarmError."""
         ...
 
     def answers(self) -> list[Served]:

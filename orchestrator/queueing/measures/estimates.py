@@ -9,7 +9,7 @@ from orchestrator.queueing.spec import QueueingSpec
 
 Sums = dict[str, tuple[float, float]]
 """Name -> a sum, and over what: sums of several stretches add up."""
-TIMES = ("waiting_s", "service_s", "sojourn_s")
+TIMES = ("waiting_s", "service_s", "sojourn_s", "first_token_s", "token_s")
 
 
 def sums_of(requests: Requests, begin: float, end: float, servers: int) -> Sums:
@@ -25,6 +25,7 @@ def sums_of(requests: Requests, begin: float, end: float, servers: int) -> Sums:
         "lost_share": (float((outcome == LOST).sum()), asked),
         "deadline_miss_share": (float(requests.column("late").sum()), asked),
         "throughput_per_s": (float(len(done)), length),
+        "tokens_per_s": (float(done.column("tokens").sum()), length),
         "energy_j_per_request": (float(told_j.sum()), float(len(told_j))),
     }
     for name, values in times_of(requests).items():
@@ -35,7 +36,8 @@ def sums_of(requests: Requests, begin: float, end: float, servers: int) -> Sums:
 def times_of(requests: Requests) -> dict[str, Column]:
     """Return the times of the requests that were served, by name of the time."""
     done = requests.done
-    return {"waiting_s": done.waiting_s, "service_s": done.column("served_s"), "sojourn_s": done.sojourn_s}
+    values = (done.waiting_s, done.column("served_s"), done.sojourn_s, done.first_token_s, done.token_s)
+    return dict(zip(TIMES, values, strict=True))
 
 
 def sums_over_course(run: Run, begin: float, end: float, spec: QueueingSpec) -> Sums:

@@ -110,7 +110,10 @@ def _figures(data: _Data, requests: list[Requests], servers: int, *, of_all: boo
     found: dict[str, object] = {name: figure for name, figure in means.items() if "." not in name}
     found["requests"] = sum(map(len, requests))
     times = [times_of(each) for each in requests]
-    for name in TIMES:
+    answers = any(each["first_token_s"].size for each in times)
+    if not answers:
+        found.pop("tokens_per_s")
+    for name in TIMES if answers else TIMES[:-2]:
         of_parts = _quantiles(data, name, [each[name] for each in times])
         found[name] = Quantiles(mean=means[f"{name}.mean"], **of_parts)
     return found

@@ -20,14 +20,14 @@ class SimulatedServer:
     """A server of a group, and the body behind it."""
 
     __slots__ = (
-        *("_busy_s", "_group", "_times", "_travels", "_warm_until"),
-        *("began", "ends", "epoch", "heat", "server", "station", "travel_s"),
+        *("_busy_s", "_group", "_travels", "_warm_until"),
+        *("began", "ends", "epoch", "heat", "server", "station", "times", "travel_s"),
     )
 
     def __init__(self, server: Server, times: ServiceTimes, travels: Draws | None, station: int) -> None:
         group = times.group
         self.station = station
-        self.server, self._group, self._times = server, group, times
+        self.server, self._group, self.times = server, group, times
         self.heat = HeatModel(group.heat) if group.heat else None
         server.thermometer = self.heat
         self._travels = travels
@@ -39,7 +39,7 @@ class SimulatedServer:
 
     def work(self, batch: list[Request], factor: float, now: float) -> float:
         """Begin; when it will end."""
-        duration = self._times.of(batch) * factor
+        duration = self.times.of(batch) * factor
         if now > self._warm_until:
             duration += self._group.setup
         if self.heat is not None:

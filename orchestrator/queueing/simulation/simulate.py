@@ -17,6 +17,7 @@ from orchestrator.queueing.service_times import rules_of
 from orchestrator.queueing.spec import ClosedArrivals, QueueingSpec
 
 from .fleet import Fleet
+from .sharing import SharedServer, shared
 
 Act: TypeAlias = Callable[[float, Any, int], None]
 """An event at a moment, for a request, a class or a server by its number, with a number more."""
@@ -38,6 +39,8 @@ class _Simulation:
         self._demand = Demand(spec, seeds)
         self._rules = rules_of(spec)
         self._fleet = Fleet(spec, policy_seed.spawn(1)[0])
+        if self._rules.continuous:
+            self._fleet.servers = [shared(each, self._rules.batch_factor) for each in self._fleet.servers]
         self._dispatchers: list[Dispatcher] = []
         for at, state in enumerate(policy_seed.generate_state(max(1, len(spec.stations))).tolist()):
             own = [each.server for each in self._fleet.servers if each.station == at]
@@ -130,6 +133,21 @@ class _Simulation:
             request.energy_j += energy_j
             self._over(request, now, index, DONE, travel_s)
 
+    def _leave(self, now: float, index: int, epoch: int) -> None:
+        """A request leaves those that a server runs together."""
+        body = self._fleet.servers[index]
+        assert isinstance(body, SharedServer)
+        if body.epoch != epoch:
+            return  # somebody came or went since
+        request = body.leave(now)
+        self._dispatchers[body.station].left(body.server, request, now)
+        self._plan_leave(body)
+        self._over(request, now, index, DONE)
+
+    def _plan_leave(self, body: SharedServer) -> None:
+        if (at := body.next_end()) < float("inf"):
+            self._plan(at, self._leave, body.server.index, body.epoch)
+
     def _look(self, now: float, _: int, __: int) -> None:
         if now >= self._look_at:
             self._look_at = float("inf")
@@ -155,6 +173,10 @@ class _Simulation:
         for request in batch:
             if request.started != request.started:  # not yet: NaN
                 request.started = now
+        if isinstance(body, SharedServer):
+            body.join(batch[0], now)
+            self._plan_leave(body)
+            return
         self._plan(body.work(batch, self._rules.batch_factor(len(batch)), now), self._end, server.index, body.epoch)
 
     def stop(self, server: Server, now: float) -> bool:

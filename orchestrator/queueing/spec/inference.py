@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field, model_validator
 
 from orchestrator.model.base import Model
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
+
+NO_TEXT: Mapping[str, int] = {}
 
 
 class Inference(Model):
@@ -17,6 +21,8 @@ class Inference(Model):
     """Name of a built-in network."""
     onnx: str | None = None
     """An ONNX file, relative to the spec's folder."""
+    language_model: str | None = None
+    """A decoder, relative to the spec's folder; `service` of kind `answer` says how many tokens."""
     seed: int = 1
     """The seed of a built-in network's weights, and of the random input."""
     backend: Api
@@ -26,14 +32,16 @@ class Inference(Model):
 
     @model_validator(mode="after")
     def _one(self) -> Inference:
-        if (self.network is None) == (self.onnx is None):
-            raise ValueError("give either network (a built-in name) or onnx (a file)")
+        if sum(each is not None for each in (self.network, self.onnx, self.language_model)) != 1:
+            raise ValueError("give one of network (a built-in name), onnx (a file) and language_model (a file)")
         if "batch" in self.axes:
             raise ValueError("leave out axes.batch: the spec's `batch` says how many requests are served together")
         return self
 
-    def cell(self, batch: int) -> Cell:
-        """Return the cell as an experiment knows it; `batch`: requests that are served together."""
-        workload = Workload(network=self.network, onnx=self.onnx, seed=self.seed)
+    def cell(self, batch: int, text: Mapping[str, int] = NO_TEXT) -> Cell:
+        """Return the cell as an experiment knows it; `batch`: requests that are served together; `text`: of a language
+        model, the axes of its longest one."""
+        workload = Workload(network=self.network, onnx=self.onnx, language_model=self.language_model, seed=self.seed)
         batched = {"batch": batch} if batch > 1 else {}
-        return Cell(workload=workload, backend=self.backend, precision=self.precision, options={**self.axes, **batched})
+        options = {**self.axes, **batched, **text}
+        return Cell(workload=workload, backend=self.backend, precision=self.precision, options=options)

@@ -14,6 +14,7 @@ from orchestrator.model.quantity import Rest, SamplingPeriod, Seconds, parse_sha
 from orchestrator.spec import taken_names
 from orchestrator.spec.validation import read_text, validate
 
+from .answers import Answer
 from .arrivals import Arrivals, ClosedArrivals, TraceArrivals, faster
 from .distributions import Distribution, Samples
 from .inference import Inference
@@ -25,14 +26,17 @@ WANTED = "a queueing spec is a mapping: `name: ...`, `servers: [...]`, `classes:
 ShareOrNone = Annotated[float, BeforeValidator(parse_share), Field(ge=0, lt=1)]
 
 
+Service = Annotated[Distribution | Answer, Field(discriminator="kind")]
+
+
 class RequestClass(Model):
     """Requests of one kind: one network, one way to arrive."""
 
     name: Name
     arrivals: Arrivals
-    service: Distribution | None = None
-    """The time of one request on a server of speed 1; not needed where every server has its own. On phones, without
-    `infer`, they hold these times instead of computing."""
+    service: Service | None = None
+    """The time of one request on a server of speed 1, or `answer`, a language model's. It is not needed where every
+    server has its own. On phones, without `infer`, they hold these times instead of computing."""
     infer: Inference | None = None
     """The inference that phones compute for it; its time is then measured, and `service` is the simulation's alone."""
     inferences: int | None = Field(default=None, ge=2, le=10_000)
@@ -72,12 +76,15 @@ class Limits(Model):
 
 
 class Batch(Model):
-    """Requests of a class that are served together. A batch of n takes the time of one, times 1 + marginal (n - 1)."""
+    """Requests that are served together. A batch of n takes the time of one, times 1 + marginal (n - 1)."""
 
     size: int = Field(default=1, ge=1, le=1000)
     window: Rest = 0.0
     """The time that an idle server waits for a full batch, from the arrival of the first request on."""
     marginal: float = Field(default=1.0, ge=0, le=1)
+    continuous: bool = False
+    """A request, of any class, joins those that run as soon as there is room, and leaves when it is over; in
+    simulations. Else those of a batch are of one class, begin together, and end together."""
 
 
 class Target(Model):
@@ -137,6 +144,15 @@ class QueueingSpec(Model):
             raise ValueError("preemption and batches exclude each other: a batch cannot be interrupted")
         if self.batch.size > 1 and any(each.inferences for each in self.classes):
             raise ValueError("requests of several `inferences` are not served in batches: leave out one of the two")
+        for each in self.classes:
+            self._check_answers(each)
+        if self.batch.continuous:
+            odd = {
+                "`batch.window`": self.batch.window, "`heat`, `setup`, `travel` and `learn` of servers":
+                any(each.heat or each.setup or each.travel or each.learn for each in self.servers),
+            }  # fmt: skip
+            if named := next((name for name, given in odd.items() if given), ""):
+                raise ValueError(f"requests of a continuous batch come and go: leave out {named}")
         if isinstance(self.warm_up, float) and self.warm_up >= self.duration:
             raise ValueError(f"warm_up of {self.warm_up:g} s leaves nothing of {self.duration:g} s")
         if self.stations:
@@ -146,6 +162,22 @@ class QueueingSpec(Model):
         elif entering := [each.name for each in self.classes if each.enters is not None]:
             raise ValueError(f"class {entering[0]} enters at a station, and there are none: give `stations`")
         return self
+
+    def _check_answers(self, of: RequestClass) -> None:
+        """Raise ValueError where answers are asked of what cannot give them."""
+        computed = of.infer is not None and of.infer.language_model is not None
+        if not isinstance(of.service, Answer):
+            if computed:
+                raise ValueError(f"class {of.name}: give `service: {{kind: answer, prompt: N, generate: N}}` beside it")
+            return
+        odd = {
+            "`preemption`": self.preemption != "none", "`stations`": self.stations, "`inferences`": of.inferences,
+            "`infer`, or have it name a language_model": of.infer is not None and not computed,
+        }  # fmt: skip
+        if named := next((name for name, given in odd.items() if given), ""):
+            raise ValueError(f"class {of.name} has answers, which are generated at one go: leave out {named}")
+        if not computed and of.service.token is None and of.service.ledger is None:
+            raise ValueError(f"class {of.name}: give prompt_token and token, or ledger")
 
     def _check_stable(self) -> None:
         """Raise ValueError where more comes to a station than it can serve, for ever, as far as the spec tells."""
@@ -186,7 +218,7 @@ class QueueingSpec(Model):
     def mean_service_s(self, group: ServerGroup, of: RequestClass) -> float:
         """The mean time of one request alone on a cool, warm server."""
         chosen = group.service.get(of.name, of.service)
-        if chosen is None:
+        if chosen is None or (isinstance(chosen, Answer) and chosen.token is None):
             raise SpecError(
                 f"nothing says how long class {of.name} takes on {group.name}",
                 remedy="give the class `service` for a simulation: a distribution, or the ledger's samples",
@@ -198,7 +230,7 @@ class QueueingSpec(Model):
         """Return whether service times, or what a group learns, are to be read from the ledger."""
         times = [each.service for each in self.classes]
         times += [own for group in self.servers for own in group.service.values()]
-        asked = any(isinstance(each, Samples) and each.ledger is not None for each in times)
+        asked = any(isinstance(each, Samples | Answer) and each.ledger is not None for each in times)
         return asked or any(group.learn is not None for group in self.servers)
 
     def offered_rates(self) -> dict[str, float]:
@@ -284,6 +316,8 @@ def _absolute(of: RequestClass, folder: Path) -> dict[str, object]:
     found: dict[str, object] = {}
     if isinstance(of.arrivals, TraceArrivals):
         found["arrivals"] = of.arrivals.model_copy(update={"file": str(folder / of.arrivals.file)})
-    if of.infer is not None and of.infer.onnx is not None:
-        found["infer"] = of.infer.model_copy(update={"onnx": str(folder / of.infer.onnx)})
+    if of.infer is not None:
+        files = {name: getattr(of.infer, name) for name in ("onnx", "language_model")}
+        own = {name: str(folder / file) for name, file in files.items() if file is not None}
+        found["infer"] = of.infer.model_copy(update=own)
     return found

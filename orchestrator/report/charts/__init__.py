@@ -10,7 +10,8 @@ from .over_axis import over_axis
 from .power import power
 from .reconstructions import reconstructions
 from .resources import layers, memory, setup
-from .run import drift, throttling
+from .run import drift
+from .sustained import throttling
 from .training import training
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Charts over time: canaries over the experiment, throttling under a sustained load."""
+"""Chart over the time of a run: every inference, and the canaries."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from statistics import median
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
-from orchestrator.analysis.statistics import Summary, Throttling
+from orchestrator.analysis.statistics import Summary
 from orchestrator.figures import NS_PER_MS, timed_ms
 from orchestrator.model.record import Outcome, Record
-from orchestrator.report import wording
-from orchestrator.report.colours import Colours, Look, looks
+from orchestrator.report.colours import Colours
 from orchestrator.report.drawing import FOREGROUND, GRID, MUTED, PAGE, Chart, bare, new_figure, style
 from orchestrator.report.heading import put_heading
 
@@ -128,54 +127,3 @@ def _canary_line(x: list[float], y: list[float], label: str = "") -> Line2D:
         x, y, color=FOREGROUND, linewidth=1, linestyle=":", marker="D", markersize=5, markerfacecolor=PAGE,
         markeredgewidth=1.3, label=label, zorder=4,
     )  # fmt: skip
-
-
-def throttling(summaries: Sequence[Summary]) -> list[Chart]:
-    """Speed under a sustained load, relative to its first minute: one chart a device, one curve a cell."""
-    found: dict[str, list[Summary]] = {}
-    for summary in summaries:
-        if summary.throttling is not None:
-            found.setdefault(f"{summary.serial} {summary.source}", []).append(summary)
-    names, colours = wording.naming(summaries), Colours.of(summaries)
-    charts = []
-    for number, own in enumerate(layout.first_panels(found).values()):
-        named = {(colours.name(one), wording.cell(one, names)): one.throttling for one in own if one.throttling}
-        look = looks(list(named), colours.known)
-        curves = [(name, look[of, name], one) for (of, name), one in named.items()]
-        charts.append(_throttling(layout.device_of(own[0]), curves, f"throttling{number}"))
-    return charts
-
-
-def _throttling(title: str, curves: Sequence[tuple[str, Look, Throttling]], name: str) -> Chart:
-    with style():
-        figure = new_figure(layout.PANEL_PX, 205)
-        axes = figure.subplots()
-        for _, look, one in curves:
-            _draw_curve(axes, one, look)
-        _finish(axes)
-        keys = [
-            Line2D([], [], color=look.color, linestyle=look.linestyle, label=f"{cell}: {one.speed_left:.0%} left")
-            for cell, look, one in curves
-        ]
-        put_heading(figure, title, keys)
-        return Chart(figure, name, f"Speed under a sustained load: {title}")
-
-
-def _draw_curve(axes: Axes, one: Throttling, look: Look) -> None:
-    """Median over blocks of each stretch, and the range of the blocks."""
-    x = [(each.start_s + each.end_s) / 2 / 60 for each in one.bins]
-    axes.fill_between(
-        x, [one.first_ms / each.high_ms for each in one.bins], [one.first_ms / each.low_ms for each in one.bins],
-        color=look.color, alpha=0.18, linewidth=0,
-    )  # fmt: skip
-    axes.plot(x, [one.first_ms / each.median_ms for each in one.bins], linewidth=1.6, **look._asdict())
-
-
-def _finish(axes: Axes) -> None:
-    axes.axhline(1.0, color=GRID, linewidth=1.2, zorder=0)
-    axes.set_ylim(0, max(1.1, axes.get_ylim()[1]))
-    axes.set_xlim(left=0)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.set_xlabel("minutes under load")
-    axes.set_ylabel("speed, of the first minute's")
-    bare(axes, grid="y")

@@ -53,7 +53,7 @@ def section(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sec
         energy, times = summary.energy_per_inference, summary.latency or block.times
         rows.append(
             (
-                _device(block), wording.cell(summary, names), str(trained.count), _loss(last.loss),
+                wording.device(block), wording.cell(summary, names), str(trained.count), _loss(last.loss),
                 _share(last.error), _share(model.error if model else None), str(model.evaluated) if model else "",
                 wording.figure(times.median_ms, None, getattr(times, "unresolved", None))[0] if times else "",
                 *wording.energy(energy),
@@ -74,7 +74,7 @@ def stages(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sect
     known: Mapping[tuple[str, str], Summary] = {(each.serial, each.cell_id): each for each in summaries}
     rows = [
         (
-            _device(block), wording.cell(known[block.serial, block.cell_id], names), each.name, str(each.epochs),
+            wording.device(block), wording.cell(known[block.serial, block.cell_id], names), each.name, str(each.epochs),
             *(_told(value) for value in (each.epoch_ms, each.net_power_w, each.epoch_j)),
         )
         for block, trained in _in_order(blocks, known)
@@ -99,16 +99,11 @@ def confusions(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> 
         rows = tuple((str(right), *(str(count) if count else "" for count in row)) for right, row in enumerate(matrix))
         columns = (Column("right", True), *(Column(str(answer), True) for answer in range(len(matrix))))
         more = f" and {len(others)} more that answer alike" if others else ""
-        of = f"{_device(block)} {wording.cell(known[block.serial, block.cell_id], names)}{more}"
+        of = f"{wording.device(block)} {wording.cell(known[block.serial, block.cell_id], names)}{more}"
         title = f"{of}: answers by right class"
         yield Section(
             f"confusion-{number}", title, "A row is a right class, a column what was answered.", columns, rows
         )
-
-
-def _device(block: BlockFigures) -> str:
-    word = wording.source_word(block.source)
-    return f"{block.serial} {word}" if word.isupper() else block.serial
 
 
 def _told(value: float | None) -> str:

@@ -118,7 +118,7 @@ def _times(told: Told) -> list[tuple[str, ...]]:
     lines = theory_of(told.spec)
     rows: list[tuple[str, ...]] = []
     for name, each in told.measured.parts:
-        for label, times in (("waiting", each.waiting_s), ("service", each.service_s), ("sojourn", each.sojourn_s)):
+        for label, times in each.times:
             first = label == "waiting"
             others = (_text(each.queue_length), _text(each.drop_share, 100, " %")) if first else ("", "")
             rows.append((name, label, str(each.requests) if first else "", *_quantiles(times), *others))

@@ -14,6 +14,7 @@ from .quantities import ms
 
 if TYPE_CHECKING:
     from orchestrator.analysis.statistics import SetupUse, Summary
+    from orchestrator.figures import BlockFigures
     from orchestrator.report.content import DoubtCount
 
 UNREAL = {
@@ -32,6 +33,12 @@ def usable(void: str, cautions: Sequence[str], most: int = MOST_REASONS) -> str:
         return f"not usable: {void}"
     more = f"; and {len(cautions) - most} more" if len(cautions) > most else ""
     return f"usable with care: {'; '.join(cautions[:most])}{more}" if cautions else "usable"
+
+
+def device(of: Summary | BlockFigures) -> str:
+    """The serial of a device, with its source in capitals where it is no device's own."""
+    word = source_word(of.source)
+    return f"{of.serial} {word}" if word.isupper() else of.serial
 
 
 def source_word(source: Source) -> str:

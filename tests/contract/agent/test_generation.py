@@ -16,8 +16,10 @@ from orchestrator.model.event import Error, Sample
 from orchestrator.model.experiment.language_model import Text
 from tests.unit.kernels.front.decoders import SOURCES, SPELLINGS, Drawn, drawn
 from tests.unit.kernels.front.gguf_models import CONTEXT
+from tests.waiting import eventually
 
-from .driver import Agent, Ended
+from .driver import TIMEOUT_S, Agent, Ended, read_events
+from .phone_nodes import battery, write_nodes
 
 CAPACITY, COUNT, PIECE = 32, 12, 4
 
@@ -105,3 +107,43 @@ def test_each_token_of_a_prompt_is_computed_once(
         again = 0 if pieces == text.pieces or prompt % PIECE == 1 else -prompt % PIECE
         alone = model.spelling == "gguf" and prompt + context < PIECE  # there are no tokens to compute again
         assert sample.computed == prompt + (0 if alone else again)
+
+
+@pytest.mark.parametrize("node", ["battery", "skin"])
+def test_heat_ends_an_answer_between_two_tokens(tmp_path: Path, agent: Agent, seed: int, node: str) -> None:
+    """A phone that becomes hot in mid-load: all answers are whole but the last, which is the beginning of one. One that
+    is hot already gives a token."""
+    rng = np.random.default_rng([seed, len(node)])
+    model, bundle = compiled(tmp_path, rng, "cpu")
+    limit_dc = int(rng.integers(300, 600))
+    zone = "sys/class/thermal/thermal_zone3"
+    temp = {"battery": "sys/class/power_supply/battery/temp", "skin": f"{zone}/temp"}[node]
+    root = write_nodes(tmp_path / "root", {**battery(), f"{zone}/type": "skin-therm", f"{zone}/temp": "250"})
+    file = tmp_path / "tokens.bin"
+    np.array(model.prompt, "<i8").tofile(file)
+    options = ("--tokens", file, "--generate", COUNT, "--load-ms", 600_000, "--stop-temp-dc", limit_dc)
+    journal = tmp_path / "journal.jsonl"
+    running = agent.start(bundle, {}, *options, "--journal", journal, POCKETFARM_SYSROOT=root)
+    eventually(lambda: journal.exists() and journal.read_text().count('"sample"') > 3)
+    write_nodes(tmp_path / "root", {temp: str(limit_dc + 1)})
+    assert running.wait(TIMEOUT_S) == 0
+    ended = Ended(read_events(journal.read_text()), 0, "")
+    answer, samples = tuple(model.greedy(COUNT)), ended.all("sample")
+    assert {each.tokens for each in samples[:-1]} == {answer}
+    last = samples[-1]
+    assert last.tokens == answer[: len(last.tokens)] and len(last.tokens) == len(last.token_ns) >= 1
+    (warning,) = ended.all("warning")
+    assert warning.code == "too_hot" and warning.message.startswith(f"{node} at {(limit_dc + 1) / 10:.1f} C")
+    assert ended.one("result").samples == len(samples)
+    hot = agent.run(bundle, {}, *options, "--warmup", 3, POCKETFARM_SYSROOT=root)
+    assert [(each.phase, each.tokens) for each in hot.all("sample")] == [("timed", answer[:1])]
+
+
+def test_a_phone_that_tells_no_temperature_is_told_of(tmp_path: Path, agent: Agent, seed: int) -> None:
+    model, bundle = compiled(tmp_path, np.random.default_rng(seed), "cpu")
+    root = write_nodes(tmp_path / "root", {"proc/uptime": "1"})
+    file = tmp_path / "tokens.bin"
+    np.array(model.prompt, "<i8").tofile(file)
+    options = ("--tokens", file, "--generate", 2, "--stop-temp-dc", 1)
+    ended = agent.run(bundle, {}, *options, POCKETFARM_SYSROOT=root)
+    assert ended.code == 0 and ended.one("warning").code == "no_temperature"

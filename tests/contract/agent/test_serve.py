@@ -8,12 +8,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from kernels.options import Backend
 from kernels.plan.model import Bundle, Pool
 
 from .driver import TIMEOUT_S, Agent, Ended, read_events
+from .phone_nodes import battery, write_nodes
 from .plans import Draft, combine, vector
+from .test_generation import CAPACITY, compiled
 
 
 def serve(
@@ -54,6 +58,43 @@ def test_several_networks_in_one_process(agent: Agent, api: str) -> None:
     thirty, *ones = (each.end_ns - each.start_ns for each in served[1:])
     assert thirty > 5 * min(ones) > 0, "this machine may stall in any of them, but not in all"
     assert all(before.end_ns <= after.start_ns for before, after in pairwise(served))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "opencl", "vulkan"])
+def test_answers_of_a_language_model(agent: Agent, tmp_path: Path, seed: int, backend: Backend) -> None:
+    """Each request begins anew: its prompt is the text's beginning, and its tokens have times, the first its own."""
+    rng = np.random.default_rng([seed, len(backend)])
+    model, bundle = compiled(tmp_path, rng, backend)
+    words = [str(agent.binary), "serve", "--plan", f"m={agent.folder / 'm'}", "--warmup", "1"]
+    bundle.write(agent.folder / "m")
+    np.array(model.prompt, "<i8").tofile(agent.folder / "tokens.bin")
+    words += ["--input", f"m:tokens={agent.folder / 'tokens.bin'}"]
+    asked = [(int(rng.integers(1, len(model.prompt) + 1)), int(rng.integers(1, 12))) for _ in range(4)]
+    lines = [{"id": i, "network": "m", "prompt": p, "generate": g} for i, (p, g) in enumerate(asked)]
+
+    def run(requests: list[Any]) -> Ended:
+        text = "".join(json.dumps(each) + "\n" for each in requests)
+        done = subprocess.run(
+            words, input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=agent.environment({})
+        )
+        return Ended(read_events(done.stdout), done.returncode, done.stderr)
+
+    served = run(lines).all("served")
+    assert [(each.id, each.status, each.tokens) for each in served] == [(i, "ok", g) for i, (_, g) in enumerate(asked)]
+    for each in served:
+        assert each.start_ns < each.first_ns <= each.end_ns and (each.first_ns < each.end_ns or each.tokens == 1)
+    for wrong in ({"prompt": len(model.prompt) + 1, "generate": 1}, {"prompt": 1, "generate": CAPACITY + 1}, {}):
+        ended = run([lines[0], {"id": 9, "network": "m", **wrong}])
+        assert ended.error.code == "usage" and len(ended.all("served")) == 1
+
+
+def test_a_hot_phone_serves_no_more(agent: Agent, tmp_path: Path) -> None:
+    """The request that it served is answered, the next one is not; the error names what was hot."""
+    root = write_nodes(tmp_path / "root", battery(temp="455"))
+    requests = [{"id": 1, "hold_ns": 1_000_000}, {"id": 2, "hold_ns": 0}]
+    ran = serve(agent, {}, requests, "--stop-temp-dc", 450, POCKETFARM_SYSROOT=root)
+    assert [each.id for each in ran.all("served")] == [1]
+    assert ran.error.code == "too_hot" and "battery at 45.5 C, above 45 C" in ran.error.message
 
 
 def test_time_that_is_held(agent: Agent) -> None:

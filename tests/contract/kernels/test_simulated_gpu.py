@@ -11,10 +11,12 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernels.catalog.convolution import ALGORITHMS, convolution_of
-from kernels.compile import compile_graph
+from kernels.compile import compile_generation, compile_graph
+from kernels.frontend.load import load_decoder
 from kernels.ir.graph import Graph
 from kernels.options import Choice, Limits, Options
 from kernels.plan.model import Bundle, OpenClSource
@@ -25,6 +27,7 @@ from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relati
 from tests.unit.kernels.back.test_movement import addition, every_transposition
 from tests.unit.kernels.back.test_operations import CASES
 from tests.unit.kernels.back.test_products import every as every_product
+from tests.unit.kernels.front.gguf_models import SAID, write_decoder
 
 from .test_channels import kernels
 from .test_ports import first_layers, last_layers
@@ -49,7 +52,7 @@ class Simulator:
         (agent.folder / "vendors").mkdir()
         (agent.folder / "vendors" / "oclgrind.icd").write_text(f"{library}\n")
 
-    def run(self, bundle: Bundle, inputs: dict[str, object]) -> str:
+    def run(self, bundle: Bundle, inputs: dict[str, object], *options: object) -> str:
         """What Oclgrind has to say."""
         environment = {
             "OCL_ICD_VENDORS": f"{self._agent.folder / 'vendors'}/",
@@ -57,7 +60,8 @@ class Simulator:
             "OCLGRIND_CHECK_API": "1",
             "OCLGRIND_LOG": str(self._log),
         }
-        ended = self._agent.run(bundle, inputs, "--warmup", 0, "--samples", 1, **environment)  # type: ignore[arg-type]
+        asked = ("--warmup", 0, "--samples", 1, *options)
+        ended = self._agent.run(bundle, inputs, *asked, **environment)  # type: ignore[arg-type]
         assert ended.code == 0, ended.events[-1]
         self.outputs = {event.name: ended.output(i) for i, event in enumerate(ended.all("output"))}
         return self._log.read_text() if self._log.exists() else ""
@@ -154,7 +158,14 @@ PLANS: dict[str, Callable[[], tuple[Graph, Options]]] = {
     "transpositions": lambda: (moved(), Options("opencl", transpose="tiled 16x4")),
     **{
         f"product {words}": lambda words=words: (every_product(33), Options("opencl", product=words))  # type: ignore[misc]
-        for words in ("blocked 8x16", "tiled 8x4x1x1x4", "split_depth 2x8", "registers 3x1x4", "panels 3x2x4")
+        for words in (
+            "blocked 8x16",
+            "tiled 8x4x1x1x4",
+            "one_row 2x8x1x2",
+            "split_depth 2x8",
+            "registers 3x1x4",
+            "panels 3x2x4",
+        )
     },
 }
 
@@ -170,6 +181,17 @@ def test_nothing_races_and_nothing_is_out_of_bounds(simulator: Simulator, name: 
     assert said == ""
     for output, wanted in evaluate(graph, inputs).items():
         assert relative_error(simulator.outputs[output].reshape(wanted.shape), wanted) <= TOLERANCE[options.precision]
+
+
+def test_a_token_races_with_nothing(simulator: Simulator, tmp_path: Path, seed: int) -> None:
+    """Attention appends to the cache that its work-groups read: at the first place, and behind it."""
+    rng = np.random.default_rng(seed)
+    write_decoder(tmp_path / "m.gguf", str(rng.choice([*SAID])), rng, layers=1)
+    limits = replace(LIMITS, unified_memory=bool(rng.integers(2)), compute_units=20)
+    bundle = compile_generation(load_decoder(tmp_path / "m.gguf", 40, (1,)), Options("opencl"), limits)
+    np.zeros(1, "<i8").tofile(tmp_path / "tokens.bin")
+    assert [name for name in kernels(bundle.plan) if name.startswith("attend_token") and "_appending" in name]
+    assert simulator.run(bundle, {}, "--tokens", tmp_path / "tokens.bin", "--generate", 2) == ""
 
 
 def test_a_race_would_be_seen(simulator: Simulator) -> None:

@@ -161,7 +161,8 @@ def _shift(d: Draw) -> None:
 
 def _unary(d: Draw) -> None:
     a = d.pick((*MIXED, "int8"))
-    d.same(str(d.rng.choice(["Abs", "Neg", "Sign"])), [a])
+    wrong_there = d.known[a][0] == "int64"  # as in `_extreme`: onnxruntime's sign of 2^31 is -1
+    d.same(str(d.rng.choice(["Abs", "Neg", *([] if wrong_there else ["Sign"])])), [a])
 
 
 def _clip(d: Draw) -> None:

@@ -7,6 +7,7 @@ import logging
 import os
 import random
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import closing, suppress
 from functools import cache
@@ -239,6 +240,48 @@ def damaged_at_random(farm: Settings, chance: random.Random, experiment_id: str)
             done.append(f"{table}.{column} = {value!r}"[:80])
         connection.commit()
     return done
+
+
+NUMBERS = (0, 2**31, 2**52, 2**53 - 1, 2**53, 2**62)
+
+
+@pytest.mark.parametrize("draw", range(4))
+def test_a_token_from_nowhere_keeps_nobody_from_a_device(
+    farm: Settings, redis: Redis, ledger: Ledger, seed: int, draw: int
+) -> None:
+    """Of an attempt, of a job, as a device's fence, or as what was counted last: also one that is to be given next.
+    After a lease's life at most every device works."""
+    chance = random.Random(f"{seed}:{draw}")
+    farm = farm.model_copy(update={"lease_ttl_s": 1.0})
+    host = Host(farm, redis, [make.device("A"), make.device("B")])
+    host.announce()
+    submit(ledger, host, "bad-1", blocks=4)
+    scheduler = Scheduler(farm, ledger, redis)
+    for _ in range(2):
+        scheduler.tick()
+        host.claim()
+        host.finish()
+    scheduler.tick()
+    submit(ledger, host, "good-1", blocks=3)
+    for _ in range(chance.randrange(1, 4)):
+        token = chance.choice((chance.randrange(20), max(0, chance.choice(NUMBERS) - chance.randrange(3))))
+        match chance.choice(("attempts", "jobs", "fence", "counters")):
+            case "fence":
+                redis.hset(keys.lease(chance.choice("AB")), "last", token)
+            case "counters":
+                damage(farm, "UPDATE counters SET value = ? WHERE name = 'token'", token)
+            case table:
+                with suppress(sqlite3.IntegrityError):  # another attempt's
+                    one = f"(SELECT rowid FROM {table} ORDER BY token DESC LIMIT 1 OFFSET ?)"
+                    damage(farm, f"UPDATE {table} SET token = ? WHERE rowid = {one}", token, chance.randrange(4))
+    end = time.monotonic() + 30
+    while ledger.counts("good-1").keys() - {"ok"}:
+        assert time.monotonic() < end, ledger.counts("good-1")
+        host.announce()
+        scheduler.tick()
+        host.claim()
+        host.finish()
+        time.sleep(0.02)
 
 
 async def answer(app: Starlette, path: str) -> tuple[int, str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from orchestrator.acts.submission.prepare import prepare
 from orchestrator.analysis.statistics import told_of
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import ModelFileError
-from orchestrator.model.experiment import Experiment
+from orchestrator.model.experiment import Conditions, Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import DoubtCode, Outcome, Record
@@ -26,6 +28,7 @@ from tests.unit.kernels.front.decoders import SOURCES, SPELLINGS, Drawn, drawn
 from tests.unit.kernels.front.gguf_models import write_decoder
 from tests.unit.report.records import built
 from tests.widths import drawn as shown
+from virtual_phones.faults import ThermalTrip
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet
 from workers.engines import Engines, Host
@@ -46,18 +49,22 @@ def bench(lab_settings: Settings, lab: Wiring) -> Workbench:
     return made
 
 
-def asked(model: Drawn, state: Path, backend: str, **text: object) -> Experiment:
+def asked(
+    model: Drawn, state: Path, backend: str, sampling: dict[str, object] | None = None, **text: object
+) -> Experiment:
     """Return the experiment as `farm run` takes it."""
     experiment = {
         "name": "talks",
         "workload": {"language_model": model.path.name, "seed": 7, **text},
         "matrix": {"backend": backend, **({"threads": 1} if backend == "cpu" else {})},
-        "sampling": {"samples": SAMPLES, "blocks": 2},
+        "sampling": sampling or {"samples": SAMPLES, "blocks": 2},
     }
     return prepare(Experiment.model_validate(experiment), model.path.parent, Artifacts(state))
 
 
-def run(bench: Workbench, experiment: Experiment, serial: str) -> list[Record]:
+def run(
+    bench: Workbench, experiment: Experiment, serial: str, report: Callable[..., None] = lambda *_: None
+) -> list[Record]:
     """Each block of each cell."""
     found = []
     for cell in cells_of(experiment):
@@ -69,7 +76,7 @@ def run(bench: Workbench, experiment: Experiment, serial: str) -> list[Record]:
             one = Assignment(
                 serial=serial, host="testhost", job_id=job.job_id, job=job, attempt=1, token=len(found) + 1, ttl_s=15.0
             )
-            found.append(run_job(one, bench, lambda: None, lambda *_: None))
+            found.append(run_job(one, bench, lambda: None, report))
     return found
 
 
@@ -109,6 +116,32 @@ def test_an_experiment_tells_prompt_and_generation_apart(
         assert {"prompt tokens", "generated tokens", "first token"} <= {told.metric for told in told_of(summary)}
     for words in ("prompt tokens/s", "generated tokens/s", "answer ms"):
         assert words in table and words in page
+
+
+def test_a_hot_phone_ends_an_answer_and_nothing_is_lost(
+    bench: Workbench, lab: Wiring, tmp_path: Path, seed: int
+) -> None:
+    """The phone becomes hot in mid-load: the record has what was measured, with a cause, and figures of the block."""
+    rng = np.random.default_rng(seed)
+    model = drawn(tmp_path, rng, str(rng.choice(SPELLINGS)))
+    experiment = asked(
+        model, bench.settings.state, "cpu", {"mode": "sustained", "load": "90 s", "blocks": 1, "deadline": "5 min"},
+        prompt=4, generate=30,
+    ).model_copy(update={"conditions": Conditions(stop_temp=50.0)})  # fmt: skip
+    started = time.monotonic()
+
+    def heat(word: str, *_: object) -> None:
+        if word == "running":
+            lab.phones.control.fault(lab.phones.phones[0].name, ThermalTrip(temp_c=55.0, seconds=600))
+
+    (record,) = run(bench, experiment, lab.serial, heat)
+    assert (record.outcome, record.cause) == (Outcome.INVALID, "too_hot"), record.reasons
+    assert [(each.code, each.detail) for each in record.invalid] == [("too_hot", record.reasons[0])]
+    assert "above 50 C: the load ended after" in record.reasons[0] and time.monotonic() - started < 80
+    answer = model_tokens(model, 7, record)
+    assert {each.tokens for each in record.samples} <= {answer, record.samples[-1].tokens}
+    assert answer[: len(record.samples[-1].tokens)] == record.samples[-1].tokens
+    assert all(each.ok for each in record.checks)
 
 
 def model_tokens(model: Drawn, seed: int, record: Record) -> tuple[int, ...]:

@@ -34,9 +34,10 @@ from orchestrator.queueing.measures import measure
 from orchestrator.queueing.requests import DONE, FULL, LOST
 from orchestrator.queueing.simulation import simulate
 from orchestrator.queueing.simulation.simulate import _Simulation
-from orchestrator.queueing.spec import QueueingSpec, parse
+from orchestrator.queueing.spec import Batch, QueueingSpec, parse
 from orchestrator.system.config import Settings
 from tests import phones as mending
+from tests.unit.kernels.front.decoders import SPELLINGS, drawn
 from tests.waiting import eventually
 from virtual_phones.faults import Unplug
 from workers.connection.local import LocalConnection
@@ -403,3 +404,28 @@ def test_a_loop_that_is_late_forgets_no_request(settings: Settings, monkeypatch:
     with agents(settings, 1) as wires:
         rows = run_live(spec, np.random.SeedSequence(1), wires).run.requests
     assert set(rows.column("outcome")) == {DONE} and len(rows) == 4 and (rows.column("admitted") > 0.4).all()
+
+
+def test_a_language_model_answers_on_a_device(
+    lab_settings: Settings, ledger: Ledger, tmp_path: Path, seed: int
+) -> None:
+    """Prompts and answers of drawn lengths: each has its tokens, and the first comes before the end; kept, and told."""
+    rng = np.random.default_rng(seed)
+    model = drawn(tmp_path, rng, str(rng.choice(SPELLINGS)))
+    service = {"kind": "answer", "prompt": [2, 9], "generate": [3, 12]}
+    infer = {"language_model": str(model.path), "backend": "cpu", "axes": {"threads": 1}}
+    arrivals = {"kind": "deterministic", "rate": 10}
+    spec = make(servers=CPU, classes=[{"name": "chat", "arrivals": arrivals, "service": service, "infer": infer}])
+    found = run(spec, lab_settings, ledger)
+    (live,) = found.runs
+    done = live.run.requests.done
+    assert len(done) == len(live.run.requests) >= 25
+    tokens = done.column("tokens")
+    assert {*tokens} <= set(range(3, 13)) and len({*tokens}) > 3
+    started, first, ended = (done.column(name) for name in ("started", "first", "ended"))
+    assert (started < first).all() and (first < ended).all()
+    told = show_run(ledger, found.keep(ledger))["all"]
+    assert told["tokens_per_s"]["value"] == pytest.approx(tokens.sum() / 3, rel=0.01)
+    assert 0 < told["first_token_s"]["mean"]["value"] < told["sojourn_s"]["mean"]["value"]
+    with pytest.raises(Unsupported, match="one sequence at a time"):
+        run(spec.model_copy(update={"batch": Batch(size=2)}), lab_settings, ledger)

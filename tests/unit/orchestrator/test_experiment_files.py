@@ -15,7 +15,7 @@ from orchestrator.spec.expansion.expand import expand, size
 from . import make
 
 FOLDER = Path(__file__).parents[3] / "experiments"
-FILES = sorted(FOLDER.glob("*.yaml"))
+FILES = sorted([*FOLDER.glob("*.yaml"), *FOLDER.glob("language_models/*.yaml")])
 SUITES = sorted((FOLDER / "suites").glob("*.yaml"))
 
 

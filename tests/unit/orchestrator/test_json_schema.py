@@ -17,6 +17,7 @@ from kernels.options.axis import Axis
 from orchestrator.model.axes import MATRIX_AXES
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.experiment import Experiment
+from orchestrator.model.experiment.language_model import DEFAULTS
 from orchestrator.nightly import Suite
 from orchestrator.spec.json_schemas import EXPERIMENT_SCHEMA
 
@@ -80,21 +81,24 @@ KINDS = {
     "backend": st.sampled_from([*map(str, Api), "cuda"]),
     "precision": st.sampled_from([*map(str, Precision), "fp8"]),
     "network": st.sampled_from(["lenet", "alexnet"]),
-    **{name: value_of(axis) for name, axis in MATRIX_AXES.items() if name != "updates"},
+    **{name: value_of(axis) for name, axis in MATRIX_AXES.items()},
 }
-"""Without `updates`: that `host` needs a training is a rule between fields, of which a schema knows nothing."""
 AXES = {name: kind | st.lists(kind, max_size=3, unique_by=meant) for name, kind in KINDS.items()}
+OF_TEXTS = {name: AXES[name] for name in ("backend", "precision", "threads", *DEFAULTS)}
+OF_OTHERS = {name: kind for name, kind in AXES.items() if name not in ("updates", *DEFAULTS)}
+"""A schema knows no rules between fields: `updates: host` needs a training, and a text a language model."""
+OTHER = {"workload": {"network": "lenet", "choices": "layers.json"}, "sampling": {"frames": 12}}
+TEXT = {"workload": {"language_model": "m.gguf"}}
 
 
-@given(st.fixed_dictionaries({}, optional=AXES))
-def test_a_matrix_is_right_where_it_is_taken_and_wrong_elsewhere(matrix: dict[str, Any]) -> None:
+@given(st.one_of(
+    st.tuples(st.just(OTHER), st.fixed_dictionaries({}, optional=OF_OTHERS)),
+    st.tuples(st.just(TEXT), st.fixed_dictionaries({}, optional=OF_TEXTS)),
+))  # fmt: skip
+def test_a_matrix_is_right_where_it_is_taken_and_wrong_elsewhere(drawn: tuple[dict[str, Any], dict[str, Any]]) -> None:
     """A single value as well as a list; an empty list and what an axis does not know are neither."""
-    data = {
-        "name": "x",
-        "workload": {"network": "lenet", "choices": "layers.json"},
-        "sampling": {"frames": 12},
-        "matrix": matrix,
-    }
+    work, matrix = drawn
+    data = {"name": "x", **work, "matrix": matrix}
     assert SCHEMAS[Experiment].is_valid(data) == is_taken(data)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from orchestrator.model.telemetry import Reading
 from orchestrator.queueing.kept.columns import pack_readings, pack_requests, unpack_readings, unpack_requests
-from orchestrator.queueing.requests import FULL
+from orchestrator.queueing.requests import COLUMNS, FULL
 
 from .make import make, request_class, run
 
@@ -18,7 +18,12 @@ def test_requests_come_back_to_the_nanosecond(seed: int) -> None:
     classes = [request_class("a", 60.0), request_class("b", 40.0, deadline="20 ms")]
     servers = [{"name": "s", "travel": {"kind": "exponential", "mean": "1 ms"}}]
     spec = make(classes, servers, limits={"queue": 3, "drop_late": True}, duration="20 s")
-    tables = [run(spec, seed).requests.rows, np.empty((0, 11)), run(spec, seed + 1).requests.rows, np.empty((0, 11))]
+    tables = [
+        run(spec, seed).requests.rows,
+        np.empty((0, len(COLUMNS))),
+        run(spec, seed + 1).requests.rows,
+        np.empty((0, len(COLUMNS))),
+    ]
     tables[0][::7, 5] = np.nan
     assert (tables[0][:, 8] == FULL).any() and np.isnan(tables[0][:, 2]).any()
     found = unpack_requests(pack_requests(tables), len(tables))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.analysis.reproduction import Beside
+from orchestrator.analysis.reproduction import Beside, reproduce
 from orchestrator.analysis.reproduction.judgement import Bounds, judge_by_memory
 from orchestrator.model.device import Api, Precision, Source
 from orchestrator.model.event import Layer, Setup
@@ -391,6 +391,37 @@ BEST = {
         {"table": "I", "metric": "best", "axis": "granularity", "columns": {"conv1": {"at": {"layer": "conv1"}}}}
     ],
 }
+
+
+def test_speeds_of_tokens_stand_beside_in_their_unit(seed: int) -> None:
+    """Of prompt and answer as of a sustained load: ours is what results tell; a quicker one has a ratio above one."""
+    rng = np.random.default_rng(seed)
+    precisions = ("fp32", "int8")
+    told = {name: rng.uniform(5, 300, 2) for name in ("generated tokens", "prompt tokens", "plateau", "sustained")}
+    metrics = {"generated": "token", "prompt": "prompt_token", "plateau": "plateau_token", "kept": "speed_left"}
+    rows = {each: [20.0, 100.0, 30.0, 50.0] for each in precisions}
+    units = dict.fromkeys(metrics, "tokens/s") | {"kept": "%"}
+    published = {
+        "study": {"cells": [{"table": "I", "title": "speeds", "columns": units, "rows": rows}]},
+        "tables": [{
+            "table": "I", "rows": {each: {"at": {"precision": each}} for each in precisions},
+            "columns": {name: {"metric": metric} for name, metric in metrics.items()},
+        }],
+    }  # fmt: skip
+    cells = [cell("cpu", precision=each) for each in precisions]
+    content = reported(published, cells, [record(one, [1.0], block=n) for one in cells for n in range(5)])
+    places = {one.cell_id: place for place, one in enumerate(cells)}
+    blocks = [
+        block.model_copy(update={"values": {name: float(own[places[block.cell_id]]) for name, own in told.items()}})
+        for block in content.blocks
+    ]
+    found = reproduce(content.experiment.published, blocks, {one.cell_id: one for one in cells})
+    assert found is not None
+    for place, precision in enumerate(precisions):
+        own = {each.column: each for each in found.beside if each.row == precision}
+        for name, quantity in (("generated", "generated tokens"), ("prompt", "prompt tokens"), ("plateau", "plateau")):
+            assert own[name].ours == pytest.approx(told[quantity][place]), name
+        assert own["kept"].ours == pytest.approx(100 * told["sustained"][place] / told["plateau"][place])
 
 
 @pytest.mark.parametrize(

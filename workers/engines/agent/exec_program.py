@@ -21,7 +21,7 @@ from .drive import drive, run_folder
 from .failure import raise_for
 from .process import AgentRun, has_turn
 from .program_failure import Causes, raise_for_process, signal_of
-from .request import BlockRequest, words
+from .request import BlockRequest, tenths, words
 
 PROGRAMS = "programs"
 """Folder of the device for the files of programs."""
@@ -138,6 +138,7 @@ class ExecProgram(Program):
             samples=1 if once else sampling.samples,
             idle_ms=round(1000 * sampling.idle),
             load_ms=0 if once else round(1000 * sampling.load),
+            stop_temp_dc=tenths(self.job.conditions.stop_temp),
             warmup_stable=0.0 if once else sampling.warmup_stable or 0.0,
             cpus=run.cpus,
             await_discharging_ms=round(1000 * await_s),

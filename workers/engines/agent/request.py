@@ -46,6 +46,8 @@ class BlockRequest(AgentRequest):
     samples: int
     idle_ms: int = 0
     load_ms: int = 0
+    stop_temp_dc: int = 0
+    """Tenths of a degree Celsius above which warm-up and load end; 0: at none."""
     warmup_stable: float = 0.0
     """Share within which the last warm-ups must agree; 0: no matter."""
     cpus: str = ""
@@ -58,6 +60,7 @@ class BlockRequest(AgentRequest):
         given = {
             "--idle-ms": self.idle_ms,
             "--load-ms": self.load_ms,
+            "--stop-temp-dc": self.stop_temp_dc,
             "--warmup-stable": self.warmup_stable,
             "--cpus": self.cpus,
             "--await-discharging-ms": self.await_discharging_ms,
@@ -70,3 +73,8 @@ class BlockRequest(AgentRequest):
 def words(options: dict[str, object]) -> list[str]:
     """Return options as they stand on a command line."""
     return [word for name, value in options.items() for word in (name, str(value))]
+
+
+def tenths(temp_c: float | None) -> int:
+    """Return a temperature in tenths of a degree, as the agent takes it; 0 of none."""
+    return round(10 * (temp_c or 0.0))

@@ -61,6 +61,7 @@ def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) 
         power_period_ms=max(1, round(job.measure.power_period * 1000)) if job.measures_power else 0,
         idle_s=sampling.idle,
         load_s=sampling.load,
+        stop_temp_c=job.conditions.stop_temp,
         warmup_stable=sampling.warmup_stable or 0.0,
         cpus=cpus,
         await_discharging_s=await_s,

@@ -114,13 +114,14 @@ class PlanProgram(Program):
         judged = [
             self.plans.models.texts.judge(cell.workload, text, answer, Precision(cell.precision)) for answer in answers
         ]
-        reasons, few = tuple(each.reason for each in judged if each.reason), min(each.tokens for each in judged)
-        detail = f"the first {few} of {text.generate} tokens were compared with the reference's"
+        reasons = tuple(each.reason for each in judged if each.reason)
+        part = [(each.tokens, len(of)) for each, of in zip(judged, answers, strict=True) if each.tokens < len(of)]
+        detail = "the first {} of {} tokens were compared with the reference's".format(*part[0]) if part else ""
         return Verdict(
             Outcome.INVALID if reasons else Outcome.OK,
             "wrong_output" if reasons else "",
             reasons,
-            doubts=(Doubt(code=DoubtCode.PARTLY_COMPARED, detail=detail),) if few < text.generate else (),
+            doubts=(Doubt(code=DoubtCode.PARTLY_COMPARED, detail=detail),) if part else (),
             checks=tuple(each.check for each in judged),
         )
 

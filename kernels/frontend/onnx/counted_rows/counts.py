@@ -112,8 +112,13 @@ def keep(node: OnnxNode, to: Context, values: AnyArray) -> bool:
 def write_out(node: OnnxNode, to: Context, name: str) -> None:
     """The tensor of whole numbers of which some are counts, for nodes that compute with it."""
     s, values = Steps(node, to), to.extents[name]
-    parts = [number(s, each) for each in values.reshape(-1)]
-    made = s.reshape(s.concat(parts, 0), values.shape)
+    first, *_ = each = [*values.reshape(-1)]
+    further = [extent - first for extent in each]
+    if any(isinstance(extent, Count) for extent in further):
+        whole = s.concat([number(s, extent) for extent in each], 0)
+    else:  # a range, or one number
+        whole = s.map(("add", "a", "b"), number(s, first), np.array(further))
+    made = s.reshape(whole, values.shape)
     to.add_shape(name, values.shape)
     to.nodes.append(s.alias(made, name))
     to.types[name] = np.dtype(np.int64)

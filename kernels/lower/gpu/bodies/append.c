@@ -1,4 +1,6 @@
 // A vector of a new row of a cache (kernels/ir/cache.py), which may be normalised and turned by its place.
+#define ROW(at) LOAD_src(at)
+#define SCALE(at) LOAD_norm(at)
 {
     const int column = GLOBAL_ID(0);
     const int row = GLOBAL_ID(1);

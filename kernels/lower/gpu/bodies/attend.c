@@ -1,5 +1,7 @@
 // A work-group a row of a head: softmax(q k) v over the places of a cache that it sees (kernels/ir/cache.py), GROUP a turn. Of
 // the result a work-item has one vector, of every one of PARTS places; sums are scaled anew where the maximum grows.
+#define ROW(at) LOAD_src(at)
+#define SCALE(at) LOAD_norm(at)
 {
     const int me = LOCAL_ID(0);
     const int row = GROUP_ID(0);

@@ -1,19 +1,19 @@
-    WIDE4 value = TO_WIDE4(LOAD_src(from + column));
+    WIDE4 value = TO_WIDE4(ROW(from + column));
 #if HALF4 > 0
     const int half_column = column % HALF4;
     const int beside_column = column < HALF4 ? column + HALF4 : column < 2 * HALF4 ? half_column : column;
-    WIDE4 beside = TO_WIDE4(LOAD_src(from + beside_column));
+    WIDE4 beside = TO_WIDE4(ROW(from + beside_column));
 #endif
 #if NORMED
     WIDE4 squares = WIDE_SPLAT(0.0f);
     for (int d = 0; d < DEPTH4; ++d) {
-        const WIDE4 part = TO_WIDE4(LOAD_src(from + d));
+        const WIDE4 part = TO_WIDE4(ROW(from + d));
         squares = MAD(part, part, squares);
     }
     const WIDE4 inverse = WIDE_SPLAT(1.0f / SQRT((squares.x + squares.y + squares.z + squares.w) / FLOAT(4 * DEPTH4) + epsilon));
-    value *= inverse * TO_WIDE4(LOAD_norm(column));
+    value *= inverse * TO_WIDE4(SCALE(column));
 #if HALF4 > 0
-    beside *= inverse * TO_WIDE4(LOAD_norm(beside_column));
+    beside *= inverse * TO_WIDE4(SCALE(beside_column));
 #endif
 #endif
 #if HALF4 > 0

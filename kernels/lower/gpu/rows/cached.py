@@ -35,13 +35,13 @@ class AttendTile(RowTile):
         return self.group // self.columns4
 
 
-_PLACE = ("src_start", "src_batch", "src_head", "src_row")
+PLACE = ("src_start", "src_batch", "src_head", "src_row")
 _ENDS = Buffer("ends", 1, "f32")
 _APPEND = Kernel(
     "append",
     body("append"),
     (Buffer("src"), _ENDS, changed("dst")),
-    ("heads", "rows", "capacity", *_PLACE),
+    ("heads", "rows", "capacity", *PLACE),
     tile=RowTile,
 )
 _ATTEND = Kernel(
@@ -69,7 +69,7 @@ def lower_cached(context: GpuContext, node: Node) -> None:
     heads, rows = a.get("heads", shared), a["rows"]
     first, *steps = a["place"]
     ints = {"heads": heads, "rows": rows, "capacity": capacity, "src_start": first // 4}
-    ints |= {name: step // 4 for name, step in zip(_PLACE[1:], steps, strict=True)}
+    ints |= {name: step // 4 for name, step in zip(PLACE[1:], steps, strict=True)}
     buffers = {name: plain(context, tensor) for name, tensor in given.items() if tensor and name != "ends"}
     buffers |= {"ends": single(context, given["ends"])}
     floats = {"epsilon": float(a["epsilon"])} if a["normed"] else {}
@@ -87,20 +87,20 @@ def lower_cached(context: GpuContext, node: Node) -> None:
         switches |= {"CAPPED": int(a["softcap"] > 0)}
     dispatched = {**buffers, "dst": context.new_plain(node.output) if attends else grown(context, node)}
     context.dispatch(
-        _with(_ATTEND if attends else _APPEND, turned=half4 > 0, normed=a["normed"]), node.name, dispatched, ints,
+        beside(_ATTEND if attends else _APPEND, turned=half4 > 0, normed=a["normed"]), node.name, dispatched, ints,
         items, floats=floats, tile=tile, switches=switches, group=group, traffic=context.traffic(node),
         flops=4 * batch * heads * rows * capacity * depth if attends else 0,
     )  # fmt: skip
 
 
-def _with(kernel: Kernel, *, turned: bool, normed: bool) -> Kernel:
+def beside(kernel: Kernel, *, turned: bool, normed: bool) -> Kernel:
     """The kernel with what it reads of angles and of a scale."""
     *read, written = kernel.buffers
-    beside = (*(Buffer("cosines"), Buffer("sines")) * turned, *(Buffer("norm"),) * normed)
+    angles = (*(Buffer("cosines"), Buffer("sines")) * turned, *(Buffer("norm"),) * normed)
     return replace(
         kernel,
         name=f"{kernel.name}{'_turned' * turned}{'_normed' * normed}",
-        buffers=(*read, *beside, written),
+        buffers=(*read, *angles, written),
         ints=(*kernel.ints, *("places",) * turned),
         floats=(*("epsilon",) * normed, *kernel.floats),
     )

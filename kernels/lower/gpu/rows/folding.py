@@ -13,6 +13,7 @@ import numpy as np
 
 from kernels.catalog.desktop.product import MatrixUnits
 from kernels.catalog.product import ALGORITHMS, PRODUCTS
+from kernels.catalog.product.one_row import OneRow
 from kernels.ir.graph import Array, Node
 from kernels.ir.links import dense_readers
 from kernels.lower.gpu.context import GpuContext
@@ -35,6 +36,9 @@ class FoldedNorm:
 def folds(context: GpuContext, norm: Node) -> bool:
     """Return whether all that reads the normalised rows are products that can normalise them."""
     graph = context.graph
+    if _is_root_mean_square(context, norm):
+        readers = dense_readers(graph, norm.output)
+        return bool(readers) and all(takes_one_row(context, node) for node in readers or ())
     plain = context.half and len(norm.inputs) == 3 and norm.attributes.keys() == {"epsilon"}
     products = dense_readers(graph, norm.output) if plain else None
     return bool(products) and all(_normalises(context, norm, node) for node in products or ())
@@ -42,12 +46,9 @@ def folds(context: GpuContext, norm: Node) -> bool:
 
 def folded(context: GpuContext, node: Node, weight: Array, bias: Array | None) -> FoldedNorm | None:
     """Return the constants of a dense layer whose input is a norm that folds; None where it is something else."""
-    name, writers = node.inputs[0], context.writers
-    while name in writers and writers[name].op == "reshape":
-        name = writers[name].inputs[0]
-    if name not in context.folded_norms:
+    norm = norm_before(context, node)
+    if norm is None or _is_root_mean_square(context, norm):
         return None
-    norm = writers[name]
     scale, shift = (constant(context, norm, i).astype(np.float64) for i in (1, 2))
     scaled = (scale[:, None] * weight).astype(np.float16)
     whole = shift @ weight + (0 if bias is None else bias)
@@ -55,6 +56,28 @@ def folded(context: GpuContext, node: Node, weight: Array, bias: Array | None) -
     return FoldedNorm(
         scaled.astype(np.float32), whole.astype(np.float32), sums.astype(np.float32), norm.attributes["epsilon"]
     )
+
+
+def norm_before(context: GpuContext, node: Node) -> Node | None:
+    """Return the norm that a dense layer computes of its input; None where it computes none."""
+    name, writers = node.inputs[0], context.writers
+    while name in writers and writers[name].op == "reshape":
+        name = writers[name].inputs[0]
+    return writers[name] if name in context.folded_norms else None
+
+
+def takes_one_row(context: GpuContext, node: Node) -> bool:
+    """Return whether a dense layer is a product of one row, which may normalise it."""
+    sizes, options = PRODUCTS.sizes(context.graph, node), context.options.of(node.name)
+    choice = PRODUCTS.choose(options, context.limits, node.name, sizes)
+    return isinstance(ALGORITHMS[choice.algorithm], OneRow)
+
+
+def _is_root_mean_square(context: GpuContext, norm: Node) -> bool:
+    """Return whether a norm divides rows by the root of their mean square, and scales them, and no more."""
+    a = norm.attributes
+    plain = len(norm.inputs) == 3 and a.get("centred", True) is False and not a.get("least") and not a.get("of_image")
+    return plain and not np.any(constant(context, norm, 2))
 
 
 def add_columns_sum(context: GpuContext, node: Node, columns_sum: Array) -> str:

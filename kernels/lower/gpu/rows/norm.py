@@ -112,7 +112,8 @@ def lower_row_norm(context: GpuContext, node: Node) -> None:
     rows, columns = prod(shape[:-1]), shape[-1]
     if folds(context, node):
         context.folded_norms.add(node.output)
-        context.values[node.output] = Value(plain=plain(context, node.inputs[0]))
+        source = plain(context, node.inputs[0])
+        context.values[node.output] = Value(plain=source, single=None if context.half else source)
         return
     each = -(-columns // (4 * WIDTH))
     if each <= _MOST_OF_TWO and is_read_dealt(context, node):

@@ -62,6 +62,7 @@ FRAGMENTS = text_of(_HOME / "fragments.cl")
 WARPGROUPS = text_of(_HOME / "warpgroups.cl")
 UNITS = text_of(_HOME / "units.cl")
 _HALVES = text_of(_HOME / "halves.cl")
+_EIGHTS = text_of(_HOME / "eights.cl")
 _PLANES = text_of(_HOME / "planes.cl")
 _RAW = """\
 #define RAW4 uint2
@@ -79,6 +80,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
     arguments += ["const Scalars scalars"] if kernel.ints or kernel.floats else []
     joined = ",\n    ".join(arguments)
     computed = _COMPUTED.format(scalar="half" if narrow else "float")
+    raw = _raw_as_stored(kernel) if kernel.matrix_units else raw_as_computed(kernel)
     clamps = _IMPRECISE if precision == "imprecise" else _KEEPING_NAN
     return (
         f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{clamps}{computed}"
@@ -87,7 +89,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
         f"{kernel.functions}{MACROS}{integers.opencl(kernel, kernel.source(constants))}"
         f"{MATRICES + UNITS + _RAW if kernel.matrix_units else ''}{WARPGROUPS if kernel.warpgroups else ''}"
         f"{FRAGMENTS if kernel.fragments else ''}"
-        f"{accessors}\n{_raw_as_stored(kernel) if kernel.matrix_units else raw_as_computed(kernel)}\n"
+        f"{accessors}\n{_eights(kernel, precision)}{raw}\n"
         f"{_DIVISION if 'DIVIDE(' in kernel.source(constants) else ''}"
         f"{dot_products.OPENCL if kernel.whole_numbers else ''}"
         f"{_scalars(kernel)}"
@@ -131,6 +133,14 @@ def _raw_as_stored(kernel: Kernel) -> str:
     ]
     rounded = [f"#define LOAD_RAW_{b.name}(i) raw4_of({planes_value(b)})\n" for b in read if b.planes]
     return "".join([*stored, *([_PLANES] if rounded else []), *rounded])
+
+
+def _eights(kernel: Kernel, precision: Precision) -> str:
+    """`LOAD_EIGHT_<name>`: eight halves as they lie."""
+    if not kernel.loads_eights or precision not in HALF:
+        return ""
+    read = [buffer.name for buffer in kernel.buffers if buffer.access == "read" and _is_half(buffer, precision)]
+    return _EIGHTS + "".join(f"#define LOAD_EIGHT_{n}(i) (((__global const uint4*){n})[i])\n" for n in read)
 
 
 def _vectors(constants: Mapping[str, int], precision: Precision, narrow: bool) -> str:

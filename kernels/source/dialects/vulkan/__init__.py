@@ -83,6 +83,11 @@ _RAW = """\
 #define RAW_ZERO uvec2(0)
 #define FROM_RAW(v) vec4(unpackHalf2x16((v).x), unpackHalf2x16((v).y))
 """
+_EIGHTS = """\
+#define EIGHT uvec4
+#define LOW4(v) vec4(unpackHalf2x16((v).x), unpackHalf2x16((v).y))
+#define HIGH4(v) vec4(unpackHalf2x16((v).z), unpackHalf2x16((v).w))
+"""
 MATRICES = text_of(_HOME / "matrices.glsl")
 UNITS = text_of(_HOME / "units.glsl")
 MATRIX_EXTENSIONS = "".join(
@@ -154,7 +159,7 @@ def render(
             precision,
             texel_of(buffer, reading, half=precision in HALF),
             raw=raw,
-            eights=kernel.matrix_units,
+            eights=kernel.matrix_units or kernel.loads_eights,
         )
         for binding, buffer in enumerate(kernel.buffers)
     )
@@ -177,7 +182,7 @@ def render(
     return (
         f"#version {version}\n{extensions}{defines}{PRELUDE}{groups}{computed}{weights}"
         f"{chunk_macros(kernel, constants, narrow=narrow)}{kernel.functions}{MACROS}"
-        f"{_RAW if raw else ''}{integers.vulkan(kernel, body)}"
+        f"{_RAW if raw else ''}{_EIGHTS if kernel.loads_eights else ''}{integers.vulkan(kernel, body)}"
         f"{MATRICES + UNITS if kernel.matrix_units else ''}{dot_products.VULKAN if kernel.whole_numbers else ''}"
         f"{_functions(body, reading)}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"
@@ -252,6 +257,8 @@ def _buffer(
     accessor = {"read": load, "write": store, "readwrite": f"{load}\n{store}"}[buffer.access]
     layout = f"layout(std430, set = 0, binding = {binding}) {access}restrict buffer"
     again = ""
+    if eights and is_half and buffer.access == "read" and buffer.lanes == 4:
+        again = _by_eights(binding, buffer) + f"\n#define LOAD_EIGHT_{name}(i) eights_{name}[i]"
     if eights and is_half and buffer.access == "write" and buffer.lanes == 4:
         again = f"\n{layout} Eights_{name} {{ uvec4 eights_{name}[]; }};\n"
         again += f"#define STORE_RAW8_{name}(i, v) eights_{name}[i] = v"

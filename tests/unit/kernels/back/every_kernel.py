@@ -28,7 +28,7 @@ def small_tile(kernel: Kernel, size: int) -> Tile:
     units = {"unit_rows": 16, "unit_columns": 16, "unit_depth": 16, "width": 32}
     eights = {"depth8": 2, "columns8": 8} if kernel.matrix_units else {}
     whole = {"down": 1, "columns": 64, "tile_depth": 64} if kernel.warpgroups else {}
-    fixed = {"lanes": 4, "kw": 3, "wide": int(kernel.name.endswith("_wide")), **units, **eights, **whole}
+    fixed = {"lanes": 4, "kw": 3, "matrices": 1, "wide": int(kernel.name.endswith("_wide")), **units, **eights, **whole}
     fixed |= {} if "places" in kernel.ints else {"half4": 0}  # nothing is turned
     names = (name.lower() for name in kernel.tile.__dataclass_fields__)
     return kernel.tile(**{name: fixed.get(name, size) for name in names})

@@ -51,6 +51,21 @@ def test_every_kernel_can_be_held_to_half_its_work_group(algorithm: str) -> None
         assert all(size(held[name]) == size(programs(algorithm, DESKTOP)[name]) for name in others)
 
 
+def test_a_form_of_a_kernel_that_was_refused_holds_all_its_forms() -> None:
+    build = Builder()
+    x = build.input(1, 512)
+    dense = build.node("dense", [x, build.constant(512, 256)], (1, 256))
+    graph = build.outputs(build.node("map", [dense], (1, 256), expression=("mul", "a", ("tanh", "a"))))
+
+    def sizes(limits: Limits) -> dict[str, int]:
+        plan = compile_graph(graph, Options("opencl"), limits).plan
+        return {program.kernel: size(program) for program in plan.programs if "row_product" in program.kernel}
+
+    assert max(sizes(DESKTOP).values()) > 64
+    limits = replace(DESKTOP, kernel_groups={"row_product_normed_0123abcd": 64, "row": 8, "row_product2": 8})
+    assert list(sizes(limits).values()) == [64]
+
+
 @pytest.mark.parametrize(
     ("algorithm", "groups"),
     [("implicit_gemm", {"conv_tiled": 64, "global_average_group": 8}), ("direct", {"conv_direct": 24})],

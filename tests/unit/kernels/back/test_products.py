@@ -28,7 +28,8 @@ SIZES = {
 WORDS = (
     "auto", "blocked", "blocked 8x8", "blocked 16x32", "blocked 8x4", "registers", "registers 4x2x4",
     "registers 8x1x8", "registers 3x1x16", "split_depth", "split_depth 2x8",
-    "split_depth 4x16x3", "split_depth 1x1x16", "tiled", "tiled 8x4x1x1x4",
+    "one_row", "one_row 2x8x1x4", "one_row 4x16x1x1", "split_depth 4x16x3", "split_depth 1x1x16",
+    "tiled", "tiled 8x4x1x1x4",
     "tiled 8x8x1x2x2", "tiled 8x8x2x1x4", "tiled 16x4x3x3x2",
     "tiled 16x8x2x3x2", "tiled 8x4x1x1x4x1", "tiled 8x8x1x2x2x1", "panels",
     "panels 1x1x16", "panels 4x2x4", "panels 3x1x8", "panels 8x4x4",
@@ -57,6 +58,7 @@ def every(depth: int = 130) -> Graph:
             "dense": dense(33, depth, 70),
             "dense_odd": dense(9, 13, 22),
             "dense_row": dense(1, 301, 19),
+            "dense_row_of_fours": dense(1, 300, 40),
         }
     )
 
@@ -184,7 +186,7 @@ def test_auto_is_by_the_kind_of_device() -> None:
     assert PRODUCTS.choose(tuned, desktop, "", large) == Choice("registers", "2x1x8")
     weights = [Product(1, rows, 512, 512, right_is_constant=True) for rows in (512, 1)]
     assert [PRODUCTS.choose(options, cpu, "", one) for one in weights] == [Choice("panels")] * 2
-    assert [PRODUCTS.choose(options, phone, "", one).algorithm for one in weights] == ["registers", "split_depth"]
+    assert [PRODUCTS.choose(options, phone, "", one).algorithm for one in weights] == ["registers", "one_row"]
     asked = Options("opencl", product="blocked 16x16", tuned=tuned.tuned)
     assert PRODUCTS.choose(asked, desktop, "", large) == Choice("blocked", "16x16")
 

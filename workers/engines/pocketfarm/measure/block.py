@@ -34,6 +34,8 @@ class Block:
     power_period_ms: int = 0
     idle_s: float = 0.0
     load_s: float = 0.0
+    stop_temp_c: float | None = None
+    """The temperature above which the load ends; None: at none."""
     warmup_stable: float = 0.0
     cpus: str = ""
     await_discharging_s: float = 0.0
