@@ -4,7 +4,8 @@
 
 For every gauge: the error of the net joules per inference against the phone's model (apart from the gain's error, which
 is drawn for each run and no gauge can see), how often the 95 % intervals hold the truth (with the gain's uncertainty;
-and, for comparisons on one device, without), and false alarms. For every fault: how often it is found. Same seeds, same
+and, for comparisons on one device, without), and false alarms. `--answers`: the same of a token's energy, for
+prompts and generation. For every fault: how often it is found. Same seeds, same
 table; a run takes about 70 ms.
 """
 
@@ -13,13 +14,25 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import random
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from benchmarks.command_line import run_command
-from orchestrator.energy import find_invalid
+from orchestrator.energy import block_energy, find_invalid
 from orchestrator.model.record import InvalidCode
-from tests.unit.energy.scenarios import DISCHARGING, GAUGES, QUIET, course_of, fault_of, profile_of, run_block
+from tests.unit.energy.scenarios import (
+    DISCHARGING,
+    GAIN_UNCERTAINTY,
+    GAUGES,
+    POWERS,
+    QUIET,
+    answered,
+    course_of,
+    fault_of,
+    profile_of,
+    run_block,
+)
 from virtual_phones.simulation import FaultKind
 
 FAULTS: dict[FaultKind, InvalidCode] = {
@@ -73,6 +86,26 @@ def accuracy(gauge: str, runs: int) -> Accuracy:
     return found
 
 
+def tokens(gauge: str, runs: int) -> Accuracy:
+    """The accuracy of a token's energy, both phases of answers together."""
+    found = Accuracy(gauge)
+    for seed in range(runs):
+        gain = random.Random(f"gain {gauge} {seed}").gauss(1.0, GAIN_UNCERTAINTY)
+        record, truth = answered(gauge, seed, seed, gain)
+        energy = block_energy(record)
+        for each in energy.phases if energy else ():
+            whole, within, truth_j = each.per_token_j, each.within_per_token_j, truth[each.name]
+            error = within.value / (truth_j * gain) - 1
+            found.runs += 1
+            found.covered += whole.low <= truth_j <= whole.high
+            found.covered_within += within.low <= truth_j * gain <= within.high
+            found.sum_error += error
+            found.sum_square += error * error
+            found.largest_error = max(found.largest_error, abs(error))
+            found.over_one_percent += abs(error) > 0.01
+    return found
+
+
 def quiet(gauge: str, runs: int) -> tuple[int, int]:
     """(runs, false alarms)."""
     alarms = sum(bool(find_invalid(run_block(gauge, seed).record, DISCHARGING)) for seed in range(runs))
@@ -110,9 +143,14 @@ def rows(gauges: list[Accuracy]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=500, help="of each gauge")
+    parser.add_argument("--answers", action="store_true", help="of language models, instead of inferences")
     parser.add_argument("--faults", type=int, default=105, help="runs of each fault")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     given = parser.parse_args()
+    if given.answers:
+        both = [tokens(gauge, given.runs) for gauge in (*GAUGES, *POWERS)]
+        print(json.dumps(list(map(asdict, both)))) if given.json else print(*rows(both), sep="\n")
+        return
     gauges = [accuracy(gauge, given.runs) for gauge in GAUGES]
     calm = {gauge: quiet(gauge, given.runs // 4) for gauge in QUIET}
     kinds: list[FaultKind] = [*FAULTS, "cable_drop"]

@@ -138,10 +138,10 @@ DOORS: dict[str, tuple[str, ...]] = {
 NAMES_ON_A_FLOOR = 15
 _CROWDED = {
     22: ("workers/session/conditions",),  # a file is a condition
-    21: ("kernels/ir",),  # 2: a decoder, its cache
+    21: ("kernels/ir", "orchestrator/energy"),  # a decoder, its cache; phases of answers
     20: (
         *("dashboards/web", "farm", "kernels/frontend/onnx/operators"),
-        *("orchestrator/energy", "orchestrator/ledger", "orchestrator/queueing"),
+        *("orchestrator/ledger", "orchestrator/queueing"),
     ),
     19: ("orchestrator/model", "orchestrator/report"),  # a file is a noun
     18: (

@@ -21,8 +21,8 @@ LINES = {
     "virtual_phones": 8_215,
     "farm": 12_715,  # 85: engines added; 125: `rank`, output read again; 125: tokens of `infer`; 500: sizes of models
     "dashboards": 4_570,  # 60: the ranking; 300: results and downloads on pages, the glossary
-    "benchmarks": 11_520,  # 250: tokens behind contexts
-    "tests": 77_675,  # 145: one token; 1_250: language models; 1_600: engines; 410: own programs; 6_400: drawn faults
+    "benchmarks": 11_545,  # 40: energy by phase; 250: tokens behind contexts
+    "tests": 79_205,  # 470: energy by phase, tokenizers; 145: one token; 1_250: language models; 1_600: engines
 }
 
 

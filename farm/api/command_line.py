@@ -105,7 +105,7 @@ class CommandLine:
         return list(self.answer("results", experiment_id)["summaries"])
 
     def table(self, experiment_id: str, what: str) -> bytes:
-        """Rows of samples, layers, power or predictions, as Parquet."""
+        """Rows of samples, layers, power, predictions or tokens, as Parquet."""
         return self.output("export", experiment_id, what=what, format="parquet", output="-")
 
     def report(self, experiment_id: str) -> str:

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.figures import QUANTITIES
+from orchestrator.figures import QUANTITIES, TOKEN_ENERGIES
 
 from .command_line import CommandLine, Option
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from .plot import Plot
 PAGE_PX = 720
-_OTHERS = {name: each.field(name) for name, each in QUANTITIES.items() if each.of or each.of_load}
-"""Columns of the quantities without figures of their own."""
+_OTHERS = {n: each.field(n) for n, each in QUANTITIES.items() if each.of or each.of_load or n in TOKEN_ENERGIES}
+"""Columns of the quantities without figures of their own, and of a token's energies."""
 STATES = ("cold", "warm", "cached", "none")
 """Starts of a process: nothing compiled, by the driver at most, by the farm, nothing to compile."""
 
@@ -72,6 +72,10 @@ class Experiment:
     def predictions(self) -> pd.DataFrame:
         """A row for each example of the workload's set."""
         return self._table("predictions")
+
+    def tokens(self) -> pd.DataFrame:
+        """A row for each token of a language model's answers, in ms, with temperatures and clocks beside it."""
+        return self._table("tokens")
 
     def _table(self, what: str) -> pd.DataFrame:
         import pandas as pd
@@ -133,6 +137,7 @@ def row_of(summary: dict[str, Any]) -> dict[str, Any]:
     """One row of `results()`."""
     told: dict[str, dict[str, Any]] = {}
     for each in summary["quantities"]:  # of several sources of power the first one
+        told.setdefault(each["metric"], each)
         told.setdefault(f"{each['metric']} {each['basis']}".strip(), each)
         told.setdefault(f"{each['metric']} {each['basis'].partition(' ')[0]}".strip(), each)
     basis = (summary["energy_per_inference"] or {}).get("basis")

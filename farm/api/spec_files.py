@@ -12,6 +12,8 @@ from orchestrator.acts.submission.gather import KEPT
 FILES = (
     ("workload", "onnx"),
     ("workload", "language_model"),
+    ("workload", "prompt", "text"),
+    ("workload", "prompt", "tokens"),
     ("workload", "input"),
     ("workload", "choices"),
     ("workload", "files"),

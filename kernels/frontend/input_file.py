@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -54,5 +53,7 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
             return {ONLY: content} if isinstance(content, np.ndarray) else dict(content)
     except OSError as e:
         raise InputError(f"{path}: cannot be read: {e.strerror or e}; give the path of a .npy or .npz file") from e
-    except (ValueError, EOFError, BadZipFile) as e:
+    except InputError:
+        raise
+    except Exception as e:  # numpy parses the head of a file as Python, which raises what it likes
         raise InputError(f"{path}: no readable .npy or .npz file: {e}; write it with numpy.save") from e

@@ -166,9 +166,9 @@ def _typed(array: npt.NDArray[Any], graph: Graph, name: str, what: str) -> npt.N
     return single
 
 
-def load_decoder(path: Path, capacity: int, pieces: Sequence[int]) -> list[DecoderStep]:
+def load_decoder(path: Path, capacity: int, pieces: Sequence[int], logits: int = 1) -> list[DecoderStep]:
     """Read a language model's decoder: a GGUF or ONNX file, or a folder with one ONNX file. Returns a step for each
-    number of tokens that a run takes, whose state holds `capacity` tokens. Of a GGUF file it gives the last logits.
+    number of tokens that a run takes, whose state holds `capacity` tokens. Of a GGUF file it gives the last `logits`.
 
     Raises ModelError for a file that cannot be used, or takes and gives no keys and values; OptionError for a capacity
     that the model has not learnt.
@@ -176,14 +176,20 @@ def load_decoder(path: Path, capacity: int, pieces: Sequence[int]) -> list[Decod
     from .gguf import decoder_file, is_gguf
     from .onnx import import_decoder, read_model
 
-    if path.is_dir():
-        found = sorted(path.glob("*.onnx"))
-        if len(found) != 1:
-            names = ", ".join(each.name for each in found) or "none"
-            raise ModelError(f"{path}: a folder with {names}; give the decoder's own file")
-        path = found[0]
-    if is_gguf(path):
-        sized, kept = [{"tokens": count, "capacity": capacity} for count in pieces], dict[str, Any]()
+    if is_gguf(path := decoder_path(path)):
+        kept = dict[str, Any]()
+        sized = [{"tokens": count, "capacity": capacity, "logits": min(count, logits)} for count in pieces]
         return [import_decoder(decoder_file(path, sizes=each, kept=kept), capacity, each["tokens"]) for each in sized]
     file = read_model(path)
     return [import_decoder(file, capacity, count) for count in pieces]
+
+
+def decoder_path(path: Path) -> Path:
+    """Return the decoder's file: of a folder its only ONNX file. Raises ModelError where it has none, or several."""
+    if not path.is_dir():
+        return path
+    found = sorted(path.glob("*.onnx"))
+    if len(found) != 1:
+        names = ", ".join(each.name for each in found) or "no .onnx file"
+        raise ModelError(f"{path}: a folder with {names}; give the decoder's own file")
+    return found[0]

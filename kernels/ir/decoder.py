@@ -18,7 +18,7 @@ class DecoderStep:
     position: str
     """Input (1): how many tokens came before."""
     logits: str
-    """Output (1, rows, vocabulary): a row for each token, or that of the last."""
+    """Output (1, rows, vocabulary): a row for each token, or for the last ones."""
     capacity: int
     """Tokens that the state holds."""
 
@@ -26,6 +26,11 @@ class DecoderStep:
     def rows(self) -> int:
         """Return how many rows of logits there are."""
         return self.graph.shapes[self.logits][1]
+
+    @property
+    def words(self) -> int:
+        """Return how many words the vocabulary has."""
+        return self.graph.shapes[self.logits][-1]
 
     @property
     def count(self) -> int:

@@ -20,6 +20,7 @@ from .doubts import Seen, find_energy_doubts
 from .gauge_readings import gauge_readings
 from .idle import Idle, idle_under
 from .lag import in_time, settle_s
+from .phases import PhaseEnergy, phase_energies
 from .sources import Origin, Wanted, calibration, origins
 from .step import find_step
 from .trace import Trace
@@ -76,6 +77,8 @@ class BlockEnergy(Model):
     """Idle power after less before; None without both rests."""
     stages: tuple[StageEnergy, ...] = ()
     """The stages of a training."""
+    phases: tuple[PhaseEnergy, ...] = ()
+    """Prompt and generation of a language model's answers, where the readings tell them apart."""
     charge: ChargeCheck | None = None
     doubts: tuple[Doubt, ...] = ()
 
@@ -143,7 +146,8 @@ def _block(record: Record, origin: Origin, load: Window) -> BlockEnergy:
     net, count = _net(gross, idle, load), inferences_in(record, load)
     checked = charge_check(record) if origin.source is PowerSource.GAUGE else None
     stages = tuple(_stage(trace, rests, each, settled_s) for each in stage_windows(record))
-    step = None if stages else find_step(trace, load, settled_s)
+    phases = phase_energies(record, trace, load, idle)
+    step = None if stages or phases else find_step(trace, load, settled_s)  # phases of answers are steps themselves
     seen = Seen(whole.mean_w, aliased, late_s, None if idle is None else idle.mean_w, step)
     return BlockEnergy(
         source=origin.source,
@@ -162,6 +166,7 @@ def _block(record: Record, origin: Origin, load: Window) -> BlockEnergy:
         idle_power_w=None if idle is None else _Parts(idle.mean_w, idle.random_w, idle.systematic_w).over(1, gain),
         idle_change_w=None if idle is None else idle.change_w,
         stages=stages,
+        phases=phases,
         charge=checked,
         doubts=find_energy_doubts(record, origin, load, checked, seen),
     )

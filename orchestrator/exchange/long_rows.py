@@ -1,4 +1,4 @@
-"""Records as rows in long form: one for each sample, layer's time, power reading or prediction, with its facts
+"""Records as rows in long form: one for each sample, layer's time, power reading, prediction or token, with its facts
 
 Rows are made one after the other, so that any number of them needs the memory of one record. What a table of samples or
 layers holds, `farm import samples` takes again.
@@ -16,7 +16,9 @@ from orchestrator.model import telemetry
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Record
 
-What = Literal["samples", "layers", "power", "predictions"]
+from .token_rows import token_rows
+
+What = Literal["samples", "layers", "power", "predictions", "tokens"]
 Kind = Literal["text", "whole", "number", "truth"]
 Value: TypeAlias = "int | float | str | bool | None"
 Row = dict[str, Value]
@@ -38,6 +40,11 @@ TAILS: dict[What, dict[str, Kind]] = {
     "predictions": {
         "example": "whole", "label": "whole", "top_1": "whole", "top_2": "whole", "top_3": "whole", "top_4": "whole",
         "top_5": "whole", "margin": "number",
+    },
+    "tokens": {
+        "phase": "text", "index": "whole", "place": "whole", "token": "whole", "t_ns": "whole", "token_ms": "number",
+        "battery_temp_c": "number", "skin_temp_c": "number", "cpu_hz": "whole", "cpu_cap_hz": "whole",
+        "gpu_hz": "whole", "gpu_cap_hz": "whole",
     },
 }  # fmt: skip
 """Columns behind the axes and the block's own."""
@@ -74,6 +81,7 @@ def rows(
     """Rows of all records, of those that do not count too: their outcome says so. `labels`: of each example."""
     makers: dict[What, Callable[[Record], Iterator[Row]]] = {
         "samples": _samples, "layers": _layers, "power": _power, "predictions": partial(_predictions, labels=labels),
+        "tokens": token_rows,
     }  # fmt: skip
     make = makers[what]
     for record in records:

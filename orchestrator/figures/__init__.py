@@ -21,13 +21,15 @@ from .block import (
     Value,
 )
 from .derive import figures_of
-from .quantities import QUANTITIES
+from .quantities import ENERGIES, QUANTITIES, TOKEN_ENERGIES
 from .times import NS_PER_MS, Mean, Times, mean_of, timed_ms, times_of
 
 __all__ = [
+    "ENERGIES",
     "FIGURES_VERSION",
     "NS_PER_MS",
     "QUANTITIES",
+    "TOKEN_ENERGIES",
     "BlockFigures",
     "Course",
     "Energy",

@@ -6,7 +6,11 @@ from __future__ import annotations
 from itertools import pairwise
 from statistics import median, quantiles
 
+from orchestrator.energy import block_energy, calibration, first_cap_change
+from orchestrator.energy.gauge_readings import gauge_readings
+from orchestrator.model import telemetry
 from orchestrator.model.event import Sample
+from orchestrator.model.power import Scope
 from orchestrator.model.record import Record
 
 from .times import NS_PER_MS
@@ -44,6 +48,37 @@ def between_tokens_p99_ms(record: Record) -> float | None:
     """Return the 99th percentile of the times from one token to the next; None of fewer than a hundred."""
     found = _gaps_ms(record)
     return quantiles(found, n=100, method="inclusive")[98] if len(found) >= 100 else None
+
+
+CAPACITY_C = 1e3, 1e5
+"""Coulombs between which a phone's battery has its capacity; else the counter counts something else."""
+
+
+def tokens_to_throttling(record: Record) -> float | None:
+    """Return the tokens that were generated from the load's start until a clock's cap changed; None where none did."""
+    found = first_cap_change(record, record.power) if _answers(record) else None
+    return None if found is None else sum(at <= found[1].t_ns for each in _answers(record) for at in each.token_ns)
+
+
+def tokens_per_percent(record: Record) -> float | None:
+    """Return the tokens that a hundredth of the battery's charge generates, as the whole phone draws it then. None
+    where the gauge tells no charge counter, or the phone no level."""
+    percent = record.state_before.battery_percent if record.state_before else None
+    charge = next((uah for each in record.power if (uah := telemetry.charge_uah(each.charge_uah)) is not None), None)
+    if not percent or charge is None or not _answers(record):
+        return None
+    capacity_c = charge * 3.6e-3 * 100 / percent
+    energy, volts = block_energy(record), gauge_readings(record.power, calibration(record)).volts
+    if energy is None or energy.scope is not Scope.DEVICE or not CAPACITY_C[0] <= capacity_c <= CAPACITY_C[1]:
+        return None
+    joules = capacity_c / 100 * float(median(volts)) if len(volts) else 0.0
+    spent = [each.gross_power_w * each.length_s / each.tokens for each in energy.phases if each.name == "generated"]
+    return joules / spent[0] if spent and min(joules, spent[0]) > 0 else None
+
+
+def model_bytes(record: Record) -> float | None:
+    """Return the size of the model's file; None where nobody told."""
+    return record.provenance.model_bytes or None
 
 
 def _timed(record: Record) -> list[Sample]:

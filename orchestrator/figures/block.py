@@ -64,6 +64,8 @@ class Energy(Model):
     per_inference_j: Value | None = None
     """Net of the idle power; None without a rest or an inference."""
     gross_per_inference_j: Value | None = None
+    per_token_j: dict[str, Value] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Net energy of a token by the name of its quantity: of a prompt's, and of one that is generated."""
     load_power_w: Value
     idle_power_w: Value | None = None
     doubts: tuple[Doubt, ...] = ()

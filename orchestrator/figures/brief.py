@@ -101,6 +101,8 @@ def _energies(block: BlockFigures) -> Iterator[tuple[str, tuple[Value, float]]]:
         yield f"energy/net {kind}", (estimate, energy.gain_uncertainty)
     elif (estimate := energy.gross_per_inference_j) is not None:
         yield f"energy/gross {kind}", (estimate, energy.gain_uncertainty)
+    for name, estimate in energy.per_token_j.items():
+        yield f"{name}/net {kind}", (estimate, energy.gain_uncertainty)
 
 
 def _provenance(block: BlockFigures) -> dict[str, str]:

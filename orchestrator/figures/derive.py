@@ -125,8 +125,6 @@ def _memory(record: Record) -> Memory | None:
 def _energy(found: BlockEnergy | None) -> Energy | None:
     if found is None:
         return None
-    load_power_w = _value(found.load_power_w)
-    assert load_power_w is not None
     return Energy(
         source=found.source,
         scope=found.scope,
@@ -137,15 +135,18 @@ def _energy(found: BlockEnergy | None) -> Energy | None:
         inferences=found.inferences,
         per_inference_j=_value(found.per_inference_j),
         gross_per_inference_j=_value(found.gross_per_inference_j),
-        load_power_w=load_power_w,
+        per_token_j={f"{each.name} energy": _known(each.per_token_j) for each in found.phases},
+        load_power_w=_known(found.load_power_w),
         idle_power_w=_value(found.idle_power_w),
         doubts=found.doubts,
     )
 
 
 def _value(estimate: Estimate | None) -> Value | None:
-    if estimate is None:
-        return None
+    return None if estimate is None else _known(estimate)
+
+
+def _known(estimate: Estimate) -> Value:
     return Value(value=estimate.value, std=estimate.std, systematic=estimate.systematic)
 
 

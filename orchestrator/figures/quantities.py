@@ -15,6 +15,10 @@ from orchestrator.model.record import Record
 from . import answers
 from .plateau import Plateau
 
+TOKEN_ENERGIES = ("prompt energy", "generated energy")
+"""Energies of a token, by phase."""
+ENERGIES = ("energy", *TOKEN_ENERGIES)
+"""Quantities whose blocks have uncertainties of their own, by each source of power."""
 POWER_LABELS = ("power_source", "scope", "meter", "gain")
 
 
@@ -46,7 +50,7 @@ class Quantity(NamedTuple):
 
     def field(self, name: str) -> str:
         """Return its name in JSON: `prompt_tokens_per_s`."""
-        return f"{name} {self.unit.replace('1/', 'per ')}".replace(" ", "_")
+        return f"{name} {self.unit.replace('1/', 'per ')}".strip().replace(" ", "_")
 
 
 def _counted(name: str, unit: float = 1.0) -> Callable[[Record], float | None]:
@@ -87,6 +91,16 @@ QUANTITIES: dict[str, Quantity] = {
         "Energy of one inference by each source of power; net of the idle power, or gross.",
         labels=(*POWER_LABELS, "basis"), margin=0.03, between=0.01,
     ),
+    "prompt energy": Quantity(
+        "J", "farm_results_prompt_token_energy_joules", 1.0,
+        "Energy of one token of a language model's prompts by each source of power, net of the idle power.",
+        labels=(*POWER_LABELS, "basis"), margin=0.03, between=0.01,
+    ),
+    "generated energy": Quantity(
+        "J", "farm_results_generated_token_energy_joules", 1.0,
+        "Energy of one token that a language model generates, behind the first, net of the idle power.",
+        labels=(*POWER_LABELS, "basis"), margin=0.03, between=0.01,
+    ),
     "power": Quantity(
         "W", "farm_results_power_watts", 1.0,
         "Mean power by each source of power: under load, and idle before and after it.",
@@ -119,6 +133,20 @@ QUANTITIES: dict[str, Quantity] = {
         "ms", "farm_results_between_tokens_p99_seconds", 1e-3,
         "From one token to the next, the 99th percentile of a block.",
         margin=0.10, between=0.02, of=answers.between_tokens_p99_ms,
+    ),
+    "tokens to throttling": Quantity(
+        "", "farm_results_tokens_to_throttling", 1.0,
+        "Tokens that a language model generates from the load's start until a clock's cap changes.",
+        more_is_worse=False, of=answers.tokens_to_throttling,
+    ),
+    "tokens per battery percent": Quantity(
+        "", "farm_results_tokens_per_battery_percent", 1.0,
+        "Tokens that a hundredth of the battery's charge generates, by all that the phone draws meanwhile.",
+        margin=0.03, between=0.01, more_is_worse=False, of=answers.tokens_per_percent,
+    ),
+    "model size": Quantity(
+        "B", "farm_results_model_bytes", 1.0, "Size of a language model's file.", has_interval=False,
+        margin=0.01, of=answers.model_bytes,
     ),
     "plateau": Quantity(
         "1/s", "farm_results_plateau_units_per_second", 1.0,

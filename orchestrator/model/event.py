@@ -120,6 +120,8 @@ class Sample(_Event):
     """Tokens of a text that were taken before `start_ns`, where a sample is a prompt and its answer."""
     prompt: int = Field(default=0, ge=0, exclude_if=_is_nothing)
     """Tokens of the prompt."""
+    computed: int = Field(default=0, ge=0, exclude_if=_is_nothing)
+    """Tokens of the runs that took the prompt, with those that fill up a run; 0 of a program that does not tell."""
     tokens: tuple[int, ...] = Field(default=(), exclude_if=_is_nothing)
     """The tokens that were generated, by their numbers."""
     token_count: int = Field(default=0, ge=0, exclude_if=_is_nothing)

@@ -215,6 +215,8 @@ class Provenance(Model):
     agent_sha256: str = ""
     agent_version: str = ""
     model_sha256: str = ""
+    model_bytes: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
+    """Size of a language model's file; 0 of others."""
     driver_file: str = ""
     """The file that named the driver to the API's loader, where the cell chose one."""
     fingerprint: str = ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from orchestrator.analysis.statistics import Interval, Told, told_of
-from orchestrator.figures import QUANTITIES, Stage
+from orchestrator.figures import QUANTITIES, TOKEN_ENERGIES, Stage
 from orchestrator.model.record import Record
 
 from . import wording
@@ -24,9 +24,9 @@ def as_data(content: Content, records: Iterable[Record] | None = None) -> dict[s
     for found, summary in zip(data["summaries"], content.summaries, strict=True):
         found["quantities"] = [_quantity(told) for told in told_of(summary)]
         others = found.pop("others")
-        for each in (each for each in found["quantities"] if each["metric"] in others):
-            name = each["metric"]
-            found[QUANTITIES[name].field(name)] = {key: each[key] for key in ("value", "interval", "not_resolved")}
+        for each in (each for each in found["quantities"] if each["metric"] in (*others, *TOKEN_ENERGIES)):
+            field = QUANTITIES[each["metric"]].field(each["metric"])  # of several sources of power the first one's
+            found.setdefault(field, {key: each[key] for key in ("value", "interval", "not_resolved")})
     data["side_by_side"] = list(_side_by_side(content))
     data["usable"], data["closing"] = answer.usable(content), answer.closing(content)
     named = {"experiment": data.pop("experiment_id"), "spec": data.pop("experiment"), **data}

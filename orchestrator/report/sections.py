@@ -20,7 +20,9 @@ SETUP = "setup"
 TOKENS = {
     "prompt tokens": ("prompt tokens/s", True), "generated tokens": ("generated tokens/s", True),
     "first token": ("first token ms", False), "between tokens": ("between tokens ms", False),
-    "between tokens p99": ("p99", False),
+    "between tokens p99": ("p99", False), "prompt energy": ("J/prompt token", False),
+    "generated energy": ("J/token", True), "tokens per battery percent": ("tokens per %", False),
+    "tokens to throttling": ("to throttling", False), "model size": ("model", False),
 }  # fmt: skip
 """Quantities of answers, with their columns, and whether a terminal has room for their intervals."""
 SHOWN_SHARE = 0.01
@@ -139,7 +141,7 @@ def _tokens(summaries: Sequence[Summary]) -> Section:
     rows = [
         (*_where(summary, names), *(text for name in TOKENS for text in told.get(name, ("", ""))))
         for summary in summaries
-        if TOKENS.keys() & (told := {each.metric: wording.told(each) for each in told_of(summary)}).keys()
+        if TOKENS.keys() & (told := {each.metric: wording.told(each) for each in reversed(told_of(summary))}).keys()
     ]
     columns = (
         Column("device"), Column("configuration"),
@@ -148,7 +150,8 @@ def _tokens(summaries: Sequence[Summary]) -> Section:
     )  # fmt: skip
     note = (
         "Tokens of a prompt over the time to the first token of its answer; tokens behind that one over the time from "
-        "it to the last. Of `p99` so many times from one token to the next are shorter. Medians over blocks. "
+        "it to the last. Of `p99` so many times from one token to the next are shorter. Energies are net of the idle "
+        "power, by the first source. Medians over blocks. "
         f"{wording.LEVELS}."
     )
     return Section("tokens", "Tokens of language models", note, columns, tuple(rows))

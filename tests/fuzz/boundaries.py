@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
 import struct
 import tempfile
@@ -12,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import gguf
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
@@ -20,9 +22,11 @@ from pydantic import ValidationError
 from kernels.errors import CompileError
 from kernels.frontend.gguf import load_gguf
 from kernels.frontend.onnx import load_onnx
+from kernels.frontend.tokens import read_tokens
 from orchestrator import spec
 from orchestrator.acts.elf import NotElf, read_elf
 from orchestrator.acts.submission.choices_file import read_choices
+from orchestrator.acts.submission.tokenizer import tokens_of
 from orchestrator.energy.perfetto_trace import rails_of_trace
 from orchestrator.exchange import baselines
 from orchestrator.exchange.power_traces import read_trace
@@ -67,6 +71,15 @@ class Boundary:
     refuses: Errors = ()
     inputs: int = 2000
     """Random ones in each run of the tests; by hand it is a matter of time."""
+
+
+def _npy(array: np.ndarray) -> bytes:
+    content = io.BytesIO()
+    np.save(content, array)
+    return content.getvalue()
+
+
+_TOKENS = _npy(np.arange(5))
 
 
 def _text(parse: Callable[[str], object]) -> Callable[[bytes], object]:
@@ -114,6 +127,26 @@ def _decoders() -> list[bytes]:
         path = Path(folder, "m.gguf")
         write_decoder(path, "qwen3", np.random.default_rng(0))
         return [path.read_bytes()]
+
+
+def _tokenizers() -> list[bytes]:
+    """A GGUF file's words, with pairs that are joined, and with scores."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("gpt2", "llama"):
+            writer = gguf.GGUFWriter(path := Path(folder, kind), "llama")
+            writer.add_tokenizer_model(kind)
+            writer.add_token_list(["a", "b", "ab", "<0x0A>", "<unk>"])
+            writer.add_token_merges(["a b"]) if kind == "gpt2" else writer.add_token_scores([0.0] * 5)
+            writer.add_token_types([1, 1, 4, 6, 2])
+            writer.add_unk_token_id(4)
+            writer.add_tensor("t", np.zeros(4, np.float32))
+            writer.write_header_to_file()
+            writer.write_kv_data_to_file()
+            writer.write_tensors_to_file()
+            writer.close()
+            found.append(path.read_bytes())
+    return found
 
 
 def _records() -> list[bytes]:
@@ -259,6 +292,10 @@ _ELF, _ELF32 = _elf(wide=True), _elf(wide=False)
 BOUNDARIES: dict[str, Boundary] = {
     "spec": Boundary(_text(spec.parse), _experiments, (SpecError,), inputs=200),
     "gguf": Boundary(_in_file(load_gguf, "m.gguf"), _decoders, (CompileError,), inputs=100),
+    "tokens": Boundary(_in_file(read_tokens, "t.txt"), lambda: [b"[1, 2, 3]", _TOKENS], (CompileError,), inputs=300),
+    "tokenizer": Boundary(
+        _in_file(lambda path: tokens_of(path, "ab abab\n"), "m.gguf"), _tokenizers, (CompileError,), inputs=100
+    ),
     "onnx": Boundary(_in_file(load_onnx, "m.onnx"), _models, (CompileError,), inputs=400),
     "events": Boundary(lambda data: Journal("A").feed(data), lambda: [EVENTS], (Garbage,)),
     "dumpsys": Boundary(

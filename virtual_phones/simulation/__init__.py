@@ -13,9 +13,9 @@ from typing import Any
 from virtual_phones.profile import Profile
 
 from .journal import journal, parts
-from .story import Course, Fault, FaultKind, Truth, tell
+from .story import Answers, Course, Fault, FaultKind, Truth, tell
 
-__all__ = ["Course", "Fault", "FaultKind", "Simulated", "Truth", "simulate"]
+__all__ = ["Answers", "Course", "Fault", "FaultKind", "Simulated", "Truth", "simulate"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def journal(profile: Profile, course: Course, story: Story, seed: int, faults: S
     times_s = list(_deadlines(chance, course, start_s - SAMPLER_LEAD_S, end_s + SAMPLER_LEAD_S, gaps))
     events = [
         *({"event": "phase", "phase": name, **_span(began_s, over_s)} for name, began_s, over_s in story.phases),
-        *_samples(story),
+        *_samples(course, story),
         *_power(profile, course, story, times_s, chance),
     ]
     events.sort(key=itemgetter("t_ns"))
@@ -80,12 +80,16 @@ def _tail(course: Course, story: Story, times_s: Sequence[float]) -> list[Event]
     return [sampler, {"event": "result", "t_ns": t_ns, "samples": story.truth.inferences, "run_ns": run_ns}]
 
 
-def _samples(story: Story) -> Iterator[Event]:
+def _samples(course: Course, story: Story) -> Iterator[Event]:
     for index, (phase, start_s, end_s) in enumerate(story.inferences):
         start_ns, end_ns = _ns(start_s), _ns(end_s)
+        answer: Event = {}
+        if course.answers is not None:
+            times = [_ns(time_s) for time_s in story.tokens_s[index]]
+            answer = {"prompt": course.answers.prompt, "tokens": [1] * len(times), "token_ns": times}
         yield {
             "event": "sample", "t_ns": end_ns, "index": index, "phase": phase, "start_ns": start_ns,
-            "duration_ns": end_ns - start_ns,
+            "duration_ns": end_ns - start_ns, **answer,
         }  # fmt: skip
 
 

@@ -31,6 +31,24 @@ SAME_S = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers of a language model instead of inferences. Times are at the highest clock."""
+
+    prompt: int = 128
+    """Tokens of the prompt."""
+    generate: int = 32
+    prompt_s: float = 1.0
+    """The time from the start of the prompt to the first token."""
+    token_s: float = 0.1
+    """The time from one token to the next."""
+    prompt_load: float = 1.0
+    """Share of the processors that the prompt keeps busy."""
+    token_load: float = 0.5
+    context_s: float = 0.0
+    """The time before the prompt, as busy as it, outside the clock."""
+
+
+@dataclass(frozen=True, slots=True)
 class Course:
     """The course that the agent is asked for. A phase of no length is left out."""
 
@@ -46,6 +64,8 @@ class Course:
     """Standard deviation of an inference's duration, as a share."""
     period_s: float = 0.1
     """Sampling period."""
+    answers: Answers | None = None
+    """The load, instead of inferences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +87,10 @@ class Truth:
     consumed_j: float
     idle_w: float
     inferences: int
+    prompt_j: float = 0.0
+    """Net energy of all prompts of answers."""
+    generated_j: float = 0.0
+    """Net energy from each answer's first token to its last."""
 
     @property
     def net_j(self) -> float:
@@ -98,6 +122,8 @@ class Story:
     phases: tuple[tuple[PhaseName, float, float], ...]
     inferences: tuple[tuple[Literal["warmup", "timed"], float, float], ...]
     """(phase, start, end) of each."""
+    tokens_s: tuple[tuple[float, ...], ...]
+    """The times at which the tokens of each came; none of inferences that are no answers."""
     moments: tuple[Moment, ...]
     truth: Truth
 
@@ -113,7 +139,7 @@ def tell(profile: Profile, course: Course, seed: int, faults: Sequence[Fault], g
     truth = block.truth
     phases += block.phase("idle_after", course.idle_s)
     block.rest(TAIL_S)
-    return Story(tuple(phases), tuple(block.inferences), tuple(block.moments), truth)
+    return Story(tuple(phases), tuple(block.inferences), tuple(block.tokens_s), tuple(block.moments), truth)
 
 
 @dataclass(slots=True)
@@ -157,7 +183,9 @@ class _Block:
         self.refresh_s = profile.gauge.refresh_ms / 1000
         self.start_s = float("inf")
         self.inferences: list[tuple[Literal["warmup", "timed"], float, float]] = []
+        self.tokens_s: list[tuple[float, ...]] = []
         self.moments: list[Moment] = []
+        self._net_j = {"prompt": 0.0, "generated": 0.0}
         self._chance = random.Random(seed)
         self._gauge = FuelGauge(profile, seed)
         self._clocks = Clocks(profile)
@@ -172,14 +200,15 @@ class _Block:
         if length_s <= 0:
             return []
         if name in ("warmup", "load"):
-            self._busy("timed" if name == "load" else "warmup", began.time_s + length_s)
+            busy = self._busy if self.course.answers is None else self._answer
+            busy("timed" if name == "load" else "warmup", began.time_s + length_s)
         else:
             self.rest(length_s)
         if name == "load":
             length_s, consumed_j = self.state.time_s - began.time_s, self.state.consumed_j - began.consumed_j
             count = sum(phase == "timed" for phase, _, _ in self.inferences)
             idle_w = (self.calm.consumed_j - calm.consumed_j) / length_s
-            self.truth = Truth(length_s, consumed_j, idle_w, count)
+            self.truth = Truth(length_s, consumed_j, idle_w, count, self._net_j["prompt"], self._net_j["generated"])
         return [(name, began.time_s, self.state.time_s)]
 
     def rest(self, length_s: float) -> None:
@@ -197,6 +226,34 @@ class _Block:
             running.advance(now_s, target_s, clock)
             self._step(target_s, self.course.load, running.shape)
         self.inferences += [(phase, start_s, end_s) for start_s, end_s in running.done]
+
+    def _answer(self, phase: Literal["warmup", "timed"], until_s: float) -> None:
+        """Answer after answer, until one is complete after `until_s`."""
+        own = self.course.answers
+        assert own is not None
+        self._net_j = {"prompt": 0.0, "generated": 0.0}
+        while self.state.time_s < until_s:
+            self._part("", own.context_s, own.prompt_load)
+            start_s = self.state.time_s
+            self._part("prompt", own.prompt_s, own.prompt_load)
+            tokens_s = [self.state.time_s]
+            for _ in range(own.generate - 1):
+                self._part("generated", own.token_s, own.token_load)
+                tokens_s.append(self.state.time_s)
+            self.inferences.append((phase, start_s, tokens_s[-1]))
+            self.tokens_s.append(tuple(tokens_s))
+
+    def _part(self, name: str, length_s: float, load: float) -> None:
+        """One part of an answer, with what it draws beside the idle power."""
+        left_s = length_s * max(0.1, self._chance.gauss(1.0, self.course.scatter))
+        began, calm = self.state.consumed_j, self.calm.consumed_j
+        while left_s > SAME_S:
+            now_s, clock = self.state.time_s, self._limits()[0]
+            target_s = min(now_s + left_s / clock, self._next_change_s())
+            left_s -= (target_s - now_s) * clock
+            self._step(target_s, load)
+        if name:
+            self._net_j[name] += self.state.consumed_j - began - (self.calm.consumed_j - calm)
 
     def _step(self, until_s: float, load: float, shape: float = 0.0) -> None:
         """Step to a moment before which nothing changes. `shape`: see `_Inferences.shape`."""

@@ -201,6 +201,7 @@ class RecordBuilder:
             agent_sha256=(program.agent_sha256 if program else "") or self.agent_sha256,
             agent_version=hello.agent_version if hello else "",
             model_sha256=self.assignment.job.cell.workload.model_sha256,
+            model_bytes=self.assignment.job.cell.workload.language_model_bytes,
             driver_file=self.assignment.job.cell.driver,
             fingerprint=self.device.fingerprint,
             boot_id=self.device.boot_id,

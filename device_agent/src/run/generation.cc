@@ -75,8 +75,10 @@ Result<Generation::Answer> Generation::answer(size_t count, size_t context, int 
   if (auto error = clear_states(plan_, backend_)) return *error;
   text_.assign(given_.begin(), given_.begin() + static_cast<int64_t>(count));
   if (auto error = take(0, context)) return *error;
-  Answer answer{boottime_ns(), {}, {}};
+  computed_ = 0;
+  Answer answer{boottime_ns(), 0, {}, {}};
   if (auto error = take(context, text_.size())) return *error;
+  answer.computed = computed_;
   while (true) {
     const auto token = best();
     if (!token) return token.error();
@@ -100,6 +102,7 @@ Result<int64_t> Generation::sample(const char* phase, int index) {
                               .set("duration_ns", duration_ns)
                               .set("context", args_.context)
                               .set("prompt", given_.size() - context)
+                              .set("computed", made->computed)
                               .set("tokens", made->tokens)
                               .set("token_ns", made->token_ns));
   journal_.flush_after(0);
@@ -107,14 +110,23 @@ Result<int64_t> Generation::sample(const char* phase, int index) {
   return duration_ns;
 }
 
-// By the largest pass that fits. Of one with a row of logits for each token, what is behind the last token does not count; one with
-// a single row ends with the last token, and computes some before again.
+// By the smallest pass that takes all, else by the largest that fits. Of one with a row of logits for each token, what is behind the
+// last token does not count; one with a single row ends with the last token, and computes some before again.
+const Pass& Generation::next(int64_t begin, int64_t end) const {
+  const int64_t rest = end - begin;
+  const Pass* chosen = &plan_.passes.back();
+  for (const Pass& pass : plan_.passes) {
+    if (pass.tokens > (pass.rows == 1 ? end : plan_.capacity - begin)) continue;
+    const bool takes_all = pass.tokens >= rest, took_all = chosen->tokens >= rest;
+    if (takes_all != took_all ? takes_all : takes_all == (pass.tokens < chosen->tokens)) chosen = &pass;
+  }
+  return *chosen;
+}
+
 Status Generation::take(size_t begin, size_t end) {
   while (begin < end) {
-    const auto rest = static_cast<int64_t>(end - begin), room = plan_.capacity - static_cast<int64_t>(begin);
-    const Pass* chosen = &plan_.passes.back();
-    for (const Pass& pass : plan_.passes)
-      if (rest > 1 && pass.tokens <= (pass.rows == 1 ? static_cast<int64_t>(end) : room) && pass.tokens > chosen->tokens) chosen = &pass;
+    const auto rest = static_cast<int64_t>(end - begin);
+    const Pass* chosen = &next(static_cast<int64_t>(begin), static_cast<int64_t>(end));
     if (chosen->rows == 1 && chosen->tokens > rest) begin = end - static_cast<size_t>(chosen->tokens);
     row_ = std::min(static_cast<int64_t>(end - begin), chosen->tokens);
     std::vector<int64_t> ids(text_.begin() + static_cast<int64_t>(begin), text_.begin() + static_cast<int64_t>(begin) + row_);
@@ -123,6 +135,7 @@ Status Generation::take(size_t begin, size_t end) {
     if (auto error = write_whole(backend_, plan_.buffers[chosen->position], {static_cast<int64_t>(begin)})) return error;
     if (auto error = backend_.run_batches(plan_.stages[chosen->stage], 1)) return error;
     begin += static_cast<size_t>(row_--);
+    computed_ += chosen->tokens;
     last_ = chosen;
   }
   return kOk;

@@ -17,6 +17,7 @@ class Generation final : public Samples {
 
   struct Answer {
     int64_t start_ns = 0;  // of the prompt
+    int64_t computed = 0;  // tokens of the passes that took it
     std::vector<int64_t> tokens, token_ns;
   };
   // The same of the first `count` tokens, of which `context` are taken before the clock starts. `usage` where there are not so many,
@@ -29,6 +30,7 @@ class Generation final : public Samples {
 
   // Takes tokens [begin, end) of the text.
   Status take(size_t begin, size_t end);
+  const Pass& next(int64_t begin, int64_t end) const;
   Result<int64_t> best();
 
   const Plan& plan_;
@@ -39,6 +41,7 @@ class Generation final : public Samples {
   std::vector<float> logits_;  // where the backend's memory cannot be read in place
   const Pass* last_ = nullptr;  // the pass that ran, and its last row that counts
   int64_t row_ = 0;
+  int64_t computed_ = 0;  // tokens of the passes that ran
 };
 
 }  // namespace pocketfarm

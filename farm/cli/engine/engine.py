@@ -229,6 +229,9 @@ def infer(
     generate: Annotated[
         int, typer.Option("--generate", metavar="N", min=1, max=1_000_000, help="Tokens that it generates.")
     ] = 16,
+    check: Annotated[
+        bool, typer.Option("--check", help="Hold each generated token against the NumPy reference, as jobs do.")
+    ] = False,
     seed: SeedOption = 1,
     tuned: TunedOption = True,
     state: StateOption = None,
@@ -254,8 +257,9 @@ def infer(
         with _spinner() as progress:
             task = progress.add_task("starting")
             facts = generation.generate(
-                language_model, tokens, generate, device=device, options=options, settings=settings_of(state),
-                tuned=tuned, report=lambda phase, *_: progress.update(task, description=phase),
+                language_model, tokens, generate, check=check, device=device, options=options,
+                settings=settings_of(state), tuned=tuned,
+                report=lambda phase, *_: progress.update(task, description=phase),
             )  # fmt: skip
         print_json(facts) if as_json else out().print(generation.render(facts))
         return

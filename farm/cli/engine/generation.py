@@ -6,11 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
-from kernels.errors import InputError
 from orchestrator.figures import NS_PER_MS
 from orchestrator.model.experiment.language_model import Text
 from orchestrator.report import wording
@@ -18,49 +16,41 @@ from orchestrator.report import wording
 from . import inference
 
 if TYPE_CHECKING:
-    from kernels.ir.graph import Array
+    from workers.engines.models.texts import Judged
     from workers.infer import InferResult
 
-MOST_TOKENS = 1 << 20
 _NS_PER_S = 1e9
 
 
-def read_tokens(path: Path) -> Array:
-    """The tokens of a text: an `.npy` of whole numbers, or their numbers in a text file, between blanks or commas, in
-    brackets or not. Raises InputError."""
-    from kernels.frontend.input_file import ONLY, read_arrays
-
-    if path.suffix == ".npy":
-        found = read_arrays(path)[ONLY].reshape(-1)
-    else:
-        try:
-            words = path.read_text("utf-8")[: 24 * MOST_TOKENS].translate(str.maketrans("[],", "   ")).split()
-            found = np.array([int(word) for word in words], np.int64)
-        except OSError as e:
-            raise InputError(f"{path}: cannot be read: {e.strerror or e}; give the path of a file of tokens") from e
-        except (ValueError, OverflowError) as e:
-            raise InputError(f"{path}: no numbers of tokens: {e}; give whole numbers between blanks") from e
-    if found.dtype.kind not in "iu" or not 0 < len(found) <= MOST_TOKENS:
-        raise InputError(f"{path}: {len(found)} numbers of type {found.dtype}; give 1 to {MOST_TOKENS} whole numbers")
-    return found.astype(np.int64)
-
-
-def generate(model: Path, tokens: Path, count: int, **how: Any) -> dict[str, Any]:
-    """Generate `count` tokens behind those of a file, and return everything that `--json` prints. `how`: see
-    `workers.infer.infer`. Raises as that does, and ModelError and InputError."""
+def generate(model: Path, tokens: Path, count: int, *, check: bool = False, **how: Any) -> dict[str, Any]:
+    """Generate `count` tokens behind those of a file, and return everything that `--json` prints. `check`: hold them
+    against the reference, as a job does. `how`: see `workers.infer.infer`. Raises as that does, and ModelError and
+    InputError."""
     from kernels.compile import compile_generation
     from kernels.frontend.load import load_decoder
+    from kernels.frontend.tokens import check_tokens, read_tokens
+    from workers.engines.models.texts import check_answer
     from workers.infer import infer
 
     text = read_tokens(tokens)
     whole = Text(0, len(text), count)
     steps = load_decoder(model, whole.capacity, whole.pieces)
-    words = steps[-1].graph.shapes[steps[-1].logits][-1]
-    if (odd := text[(text < 0) | (text >= words)]).size:
-        raise InputError(f"{tokens}: token {odd[0]}; the model's vocabulary has {words}")
+    check_tokens(text, steps[-1].words, tokens)
     compiler = partial(_compiled, compile_generation, steps)
     work = [(steps[-1].graph, {"tokens": text})]
-    return _as_data(infer(work=work, compiler=compiler, generate=count, **how)[0])
+    found = infer(work=work, compiler=compiler, generate=count, **how)[0]
+    data = _as_data(found)
+    if check:
+        data["check"] = _checked(check_answer(model, steps[-1], text, found.sample.tokens, found.runs_on.precision))
+    return data
+
+
+def _checked(told: Judged) -> dict[str, Any]:
+    of = told.check
+    return {
+        "tokens": told.tokens, "ok": of.ok, "max_abs_difference": of.max_abs_difference, "tolerance": of.tolerance,
+        "reason": told.reason or None,
+    }  # fmt: skip
 
 
 def _compiled(compile_generation: Any, steps: Any, _: object, *options: Any, **how: Any) -> Any:
@@ -94,4 +84,13 @@ def render(facts: dict[str, Any]) -> RenderableType:
         f"[bold]first token[/] after {wording.ms(facts['first_token_ms'])} ms, prompt of {facts['prompt_tokens']}"
         f"{generated}: the first run, not warmed up",
         f"[bold]tokens[/] {' '.join(map(str, facts['tokens']))}",
+        *_check_line(facts.get("check")),
     )
+
+
+def _check_line(check: dict[str, Any] | None) -> list[str]:
+    if check is None:
+        return []
+    if check["reason"]:
+        return [f"[bold red]wrong[/] {escape(check['reason'])}"]
+    return [f"[bold]checked[/] {check['tokens']} tokens: each has the reference's largest logit"]

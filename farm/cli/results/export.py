@@ -17,7 +17,7 @@ from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOptio
 from orchestrator.model.errors import SetupError
 
 Form = Literal["parquet", "csv", "json"]
-What = Literal["samples", "layers", "power", "predictions"]
+What = Literal["samples", "layers", "power", "predictions", "tokens"]
 
 
 def register(app: typer.Typer) -> None:
@@ -39,8 +39,8 @@ def export(
         What | None,
         typer.Option(
             "--what",
-            metavar="samples|layers|power|predictions",
-            help="What a row is: a sample, a layer's time, a power reading or a prediction.",
+            metavar="samples|layers|power|predictions|tokens",
+            help="What a row is: a sample, a layer's time, a power reading, a prediction or a token of an answer.",
             show_default="samples; layers where only these were measured",
         ),
     ] = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -64,7 +64,7 @@ def decoder_file(
     sizes: Mapping[str, Any] = MappingProxyType({}),
     given: Given = NOTHING_GIVEN,
     kept: dict[str, npt.NDArray[np.float32]] | None = None,
-) -> ModelFile:
+) -> GgufFile:
     """Return the decoder as a model of ONNX, whose weights are in the GGUF file. `kept`: where those that were read are
     kept, for the same file of other sizes."""
     header = read_header(path)
@@ -75,6 +75,18 @@ def decoder_file(
     except ModelError as e:
         raise type(e)(f"{path}: {e}") from e
     return GgufFile(proto, path, path, {}, stored, {} if kept is None else kept, kept is not None)
+
+
+def check_gguf(path: Path, capacity: int) -> int:
+    """Check that a file can be read as a decoder whose cache holds `capacity` tokens: by its head, and one block of
+    each type in which weights are stored. Returns the number of its words. Raises as `load_gguf`."""
+    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+
+    file = decoder_file(path, sizes={"capacity": capacity})
+    for tensor in {each.tensor.kind: each.tensor for each in file.stored.values() if each.tensor}.values():
+        block, size = GGML_QUANT_SIZES[GGMLQuantizationType[tensor.kind]]
+        unpacked(path, replace(tensor, shape=(block,), size=size))
+    return int(file.proto.graph.output[0].type.tensor_type.shape.dim[-1].dim_value)
 
 
 @dataclass(frozen=True)

@@ -47,14 +47,20 @@ def checked_graph(found: Gathered, batch: int | None) -> Graph:
     return graph
 
 
-def check_decoder(found: Gathered) -> None:
-    """Raise ModelFileError for a file that is no decoder of a language model with its cache."""
+def check_decoder(found: Gathered, capacity: int, artifacts: Artifacts) -> None:
+    """Raise ModelFileError for a file that is no decoder of a language model with its cache, or one whose cache cannot
+    hold `capacity` tokens, or whose vocabulary lacks one of the prompt. Of a GGUF file its head is read alone."""
+    from kernels.frontend.gguf import check_gguf
     from kernels.frontend.onnx import import_decoder
+    from kernels.frontend.tokens import check_tokens, read_tokens
 
-    assert found.model is not None
-    name = str(found.workload.language_model)
-    with told("workload.language_model", Path(name), name):
-        import_decoder(found.model, 2, 1)
+    name, sha256 = str(found.workload.language_model), str(found.workload.language_model_sha256)
+    path = Path(name) if found.model else artifacts.path(sha256)
+    with told("workload.language_model", path, name):
+        words = check_gguf(path, capacity) if found.model is None else import_decoder(found.model, capacity, 1).words
+    if (prompt := found.workload.prompt_sha256) is not None:
+        with told("workload", path, name):
+            check_tokens(read_tokens(artifacts.path(prompt)), words, "prompt")
 
 
 def check_examples(found: Gathered, graph: Graph, batch: int | None) -> int:

@@ -52,11 +52,28 @@ class Gathered:
     def of_network(self, name: str | None) -> Gathered:
         return replace(self, workload=self.workload.model_copy(update={"network": name}))
 
-    def of_model(self, name: str, field: str, base: Path, artifacts: Artifacts, kind: str = "onnx") -> Gathered:
+    def of_model(self, name: str, field: str, base: Path, artifacts: Artifacts) -> Gathered:
         """The same with a further model kept and read. Raises ModelFileError."""
         sha256, model = _model(name, field, base, artifacts)
-        named = {"network": None, kind: name, f"{kind}_sha256": sha256}
+        named = {"network": None, "onnx": name, "onnx_sha256": sha256}
         return replace(self, workload=self.workload.model_copy(update=named), model=model)
+
+    def of_decoder(self, name: str, base: Path, artifacts: Artifacts) -> Gathered:
+        """The same with a language model kept; read, if it is no GGUF file. Raises ModelFileError."""
+        from kernels.frontend.gguf import is_gguf
+        from kernels.frontend.load import decoder_path
+
+        field, model, own = "workload.language_model", None, base / name
+        kept = artifacts.named(name.removeprefix(KEPT)) if name.startswith(KEPT) else ""
+        with told(field, own, name):
+            path = artifacts.path(kept) if kept else decoder_path(own)
+        if is_gguf(path):
+            sha256 = kept or artifacts.put(file_of(base, name, field))
+        else:
+            sha256, model = _model(name if kept or path == own else str(path), field, base, artifacts)
+        size = artifacts.path(sha256).stat().st_size
+        update = {"language_model_sha256": sha256, "language_model_bytes": size}
+        return replace(self, workload=self.workload.model_copy(update=update), model=model)
 
 
 def gather(workload: Workload, base: Path, artifacts: Artifacts) -> Gathered:
@@ -71,8 +88,7 @@ def gather(workload: Workload, base: Path, artifacts: Artifacts) -> Gathered:
     if workload.onnx is not None:
         found = found.of_model(workload.onnx, "workload.onnx", base, artifacts)
     if workload.language_model is not None:
-        kind = "language_model"
-        found = found.of_model(workload.language_model, f"workload.{kind}", base, artifacts, kind)
+        found = found.of_decoder(workload.language_model, base, artifacts)
     if workload.choices is not None:
         update["choices_sha256"] = sha256 = kept(workload.choices, "choices")
         read_choices(artifacts.path(sha256), workload.choices)

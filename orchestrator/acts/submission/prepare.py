@@ -16,9 +16,11 @@ from orchestrator.model.device import OURS
 from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload
 from orchestrator.model.experiment.engine_settings import EngineSettings
+from orchestrator.model.experiment.language_model import DEFAULTS, Text
 
 from .check import check_decoder, check_examples, check_labels, check_last_shard, check_network, checked_graph, shards
 from .gather import Gathered, engines_files, file_of, gather, program_files
+from .prompt import with_prompt
 from .training_sets import kept
 
 if TYPE_CHECKING:
@@ -70,7 +72,8 @@ def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Exp
     if experiment.engine and experiment.engine.models:
         update = {"models_sha256": engines_files(experiment.engine.models, base, artifacts)}
         experiment = experiment.model_copy(update={"engine": experiment.engine.model_copy(update=update)})
-    found = gather(experiment.workload, base, artifacts)
+    found, axes = with_prompt(gather(experiment.workload, base, artifacts), experiment.matrix, base, artifacts)
+    experiment = experiment.model_copy(update={"matrix": axes})
     workload = _checked(found, experiment.matrix, base, artifacts)
     sides = _sides(experiment, base, found, artifacts)
     if (dataset := workload.dataset) is None:
@@ -88,7 +91,7 @@ def _checked(found: Gathered, axes: Matrix, base: Path, artifacts: Artifacts) ->
     """
     workload = found.workload
     if workload.language_model is not None:
-        check_decoder(found)
+        check_decoder(found, _longest(axes).capacity, artifacts)
         return workload
     dataset, training = workload.dataset, workload.training
     needs_graph = found.model or found.arrays or dataset or training or workload.parameters
@@ -103,6 +106,11 @@ def _checked(found: Gathered, axes: Matrix, base: Path, artifacts: Artifacts) ->
                 training = _with_set(training, model.workload.label, graph, base, artifacts)
             del graph  # before the next is made: its weights are as large as the model
     return workload.model_copy(update={"dataset": dataset, "training": training})
+
+
+def _longest(axes: Matrix) -> Text:
+    """Return the text that needs the most room."""
+    return Text(**{name: max(map(int, axes.options.get(name, (usual,)))) for name, usual in DEFAULTS.items()})
 
 
 def _with_set(training: Training, label: str, graph: Graph, base: Path, artifacts: Artifacts) -> Training:

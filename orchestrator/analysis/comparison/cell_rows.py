@@ -9,7 +9,7 @@ from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
 
-from orchestrator.analysis.statistics import QUANTITIES, TOO_SHORT, Unresolved, energy_of, median_of
+from orchestrator.analysis.statistics import ENERGIES, QUANTITIES, TOO_SHORT, Unresolved, energy_of, median_of
 
 from .accuracy import accuracies
 from .compared import Compared
@@ -151,7 +151,7 @@ def _of_metric(cell: _Cell, name: str, blocks: _Blocks) -> Row:
         told.reason = "a figure of a block is not above zero, so there is no ratio"
         return Row(told)
     medians = median(a), median(b)
-    if told.metric == "energy" and not blocks.energies_compare:
+    if told.metric in ENERGIES and not blocks.energies_compare:
         told.reason = "the gain of a gauge is not known: energies of different phones do not compare"
         return Row(told)
     if blocks.least < MIN_BLOCKS:
@@ -177,7 +177,7 @@ def _told(name: str, blocks: Sequence[SideRow], every: Iterable[SideRow]) -> tup
         return median(values), None
     in_time, watched = sorted(blocks, key=lambda row: row.started_at), any(row.watched for row in blocks)
     values = [row.values[name] for row in in_time]
-    if metric != "energy":
+    if metric not in ENERGIES:
         return median_of(values, watched=watched)[::2]
     known = [row.uncertainties.get(name, (0.0, 0.0)) for row in in_time]  # older baselines have none
     value, _, why_not = energy_of(values, known, watched=watched, positive=not basis.startswith("net"))

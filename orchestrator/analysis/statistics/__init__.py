@@ -8,7 +8,7 @@ blocks, and says how often such intervals hold the truth; its percentiles are me
 
 from __future__ import annotations
 
-from orchestrator.figures import QUANTITIES
+from orchestrator.figures import ENERGIES, QUANTITIES
 
 from .canaries import CanaryVerdict, CanaryWord, canary_verdicts
 from .effect import Effect, detectable
@@ -40,6 +40,7 @@ from .summary import InvalidReason, Summary, newest_attempts, summarise
 from .throughput import Throughput, throughput
 
 __all__ = [
+    "ENERGIES",
     "MIN_BLOCKS",
     "MOST_RUNS",
     "QUANTITIES",

@@ -8,7 +8,9 @@ from math import exp, hypot, log, sqrt
 from statistics import median
 from typing import Literal
 
-from orchestrator.figures import BlockFigures, Energy, Value
+from pydantic import Field
+
+from orchestrator.figures import TOKEN_ENERGIES, BlockFigures, Energy, Value
 from orchestrator.figures.one_block import is_short, uncertainty
 from orchestrator.model.base import Model
 from orchestrator.model.power import SHORTEST_LOAD_S, PowerSource, Scope
@@ -64,6 +66,8 @@ class EnergyUse(Model):
     gross_per_inference_j: Figure | None
     load_power_w: Figure
     idle_power_w: Figure | None
+    per_token_j: dict[str, Figure] = Field(default_factory=dict)
+    """Net energy of a token by the name of its quantity; empty where nothing answers."""
     net_blocks_j: tuple[float, ...]
     """Net energy per inference of each block."""
 
@@ -115,6 +119,9 @@ def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
             return _figure(found, watched=watched, positive=positive)
         return void if any(pick(each) is not None for each in energies) else None
 
+    def of_token(name: str) -> Figure | None:
+        return over_blocks(lambda each: each.per_token_j.get(name), long, positive=False)
+
     load_power_w = over_blocks(lambda each: each.load_power_w, long, positive=True)
     assert load_power_w is not None, "a block's energy has a load power"
     return EnergyUse(
@@ -128,6 +135,7 @@ def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
         gross_per_inference_j=over_blocks(lambda each: each.gross_per_inference_j, long, positive=True),
         load_power_w=load_power_w,
         idle_power_w=over_blocks(lambda each: each.idle_power_w, energies, positive=True),
+        per_token_j={name: figure for name in TOKEN_ENERGIES if (figure := of_token(name)) is not None},
         net_blocks_j=tuple(each.per_inference_j.value for each in long if each.per_inference_j is not None),
     )
 

@@ -65,6 +65,8 @@ def _energy(use: EnergyUse) -> Iterator[Told]:
     }  # fmt: skip
     for basis, per in {"net": use.per_inference_j, "gross": use.gross_per_inference_j}.items():
         yield from _figure("energy", per, {"basis": basis, **by})
+    for name, per in use.per_token_j.items():
+        yield from _figure(name, per, {"basis": "net", **by})
     for phase, power in {"load": use.load_power_w, "idle": use.idle_power_w}.items():
         yield from _figure("power", power, {"phase": phase, **by})
 

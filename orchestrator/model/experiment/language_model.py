@@ -5,12 +5,31 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pydantic import model_validator
+
+from orchestrator.model.base import Model
+
 DEFAULTS = {"context": 0, "prompt": 512, "generate": 128}
 """The numbers of tokens where none are given; those of prompt and answer are llama-bench's."""
 
 
 PIECE = 64
 """The most tokens that a model takes together."""
+
+
+class PromptFile(Model):
+    """A file with a prompt: its text, or the numbers of its tokens."""
+
+    text: str | None = None
+    """Path of a text file, relative to the experiment file; the model's own tokenizer makes tokens of it."""
+    tokens: str | None = None
+    """Path of a file with the tokens' numbers: `.npy`, or text."""
+
+    @model_validator(mode="after")
+    def _one_of(self) -> PromptFile:
+        if (self.text is None) == (self.tokens is None):
+            raise ValueError("give one of `text` and `tokens`")
+        return self
 
 
 class Text(NamedTuple):
@@ -28,9 +47,10 @@ class Text(NamedTuple):
 
     @property
     def pieces(self) -> tuple[int, ...]:
-        """Return the numbers of tokens that a run of the model takes: a piece of a prompt, if it has several; one."""
+        """Return the numbers of tokens that a run of the model takes: a piece; what is left of the prompt behind its
+        pieces, so that no run inside the clock is filled up, or computes a token again; one."""
         piece = min(PIECE, max(self.context, self.prompt))
-        return (piece, 1) if piece > 1 else (1,)
+        return tuple(sorted({piece, self.prompt % piece or piece, 1}, reverse=True))
 
 
 def with_text(data: object) -> object:
@@ -44,5 +64,7 @@ def with_text(data: object) -> object:
                 raise ValueError(f"give `{name}` once: as `workload.{name}` or as `matrix.{name}`")
             own = {name: given.get(name) for name in DEFAULTS}
             listed = {name: DEFAULTS[name] if value is None else value for name, value in own.items()}
+            if isinstance(own["prompt"], str | dict):  # its tokens are counted at submission
+                del listed["prompt"]
             return {**data, "matrix": listed | {name: v for name, v in matrix.items() if v is not None}}  # type: ignore[dict-item]
     return data

@@ -15,6 +15,7 @@ from orchestrator.model.base import Model
 from orchestrator.model.quantity import Seconds
 
 from .dataset import Dataset
+from .language_model import PromptFile
 from .training import Training
 
 KINDS = ("network", "onnx", "model", "wait", "command", "language_model")
@@ -92,12 +93,18 @@ class Workload(Model):
     files_sha256: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Filled in at submission: the files of `files`, or of `model`, by name."""
     language_model: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Path of an ONNX decoder with its cache, relative to the experiment file. A sample is a prompt with its answer:
-    tokens are drawn by `seed`, and the answer's are those of the largest logits."""
+    """Path of a GGUF file, or of an ONNX decoder with its cache (a file, or a folder with one), relative to the
+    experiment file. A sample is a prompt with its answer: tokens are drawn by `seed`, the answer's have the largest
+    logits."""
     language_model_sha256: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """Filled in at submission."""
-    prompt: Prompt | tuple[Prompt, ...] | None = Field(default=None, exclude=True)
-    """Tokens of the prompt; one number or several, as `matrix.prompt`."""
+    language_model_bytes: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
+    """Filled in at submission: the file's size."""
+    prompt: Prompt | tuple[Prompt, ...] | str | PromptFile | None = Field(default=None, exclude=True)
+    """Tokens of the prompt; one number or several, as `matrix.prompt`. Or the prompt itself: a text, of which the
+    model's own tokenizer makes tokens; `{text: FILE}`, `{tokens: FILE}`."""
+    prompt_sha256: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Filled in at submission: the prompt's own tokens."""
     generate: Prompt | tuple[Prompt, ...] | None = Field(default=None, exclude=True)
     """Tokens of the answer, as `matrix.generate`."""
     context: Context | tuple[Context, ...] | None = Field(default=None, exclude=True)

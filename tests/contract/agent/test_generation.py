@@ -13,7 +13,9 @@ from kernels.frontend.load import load_decoder
 from kernels.options import Backend, Limits, Options
 from kernels.plan.model import Bundle
 from orchestrator.model.event import Error, Sample
+from orchestrator.model.experiment.language_model import Text
 from tests.unit.kernels.front.decoders import SOURCES, SPELLINGS, Drawn, drawn
+from tests.unit.kernels.front.gguf_models import CONTEXT
 from tests.waiting import eventually
 
 from .driver import TIMEOUT_S, Agent, Ended, read_events
@@ -82,6 +84,29 @@ def test_what_does_not_fit_is_refused_with_words(tmp_path: Path, agent: Agent, s
     assert any(
         isinstance(event, Error) and "give --tokens FILE and --generate N" in event.message for event in ended.events
     )
+
+
+@pytest.mark.parametrize("sources", [SPELLINGS, ("gguf",)], ids=["onnx", "gguf"])
+def test_each_token_of_a_prompt_is_computed_once(
+    tmp_path: Path, agent: Agent, seed: int, sources: tuple[str, ...]
+) -> None:
+    """Behind a context of any length, by the pieces of a workload's text: inside the clock runs take as many tokens as
+    the prompt has. Pieces of other lengths fill up, or compute again: the count tells."""
+    rng = np.random.default_rng(seed)
+    context, prompt = int(rng.integers(0, 90)), int(rng.integers(1, 30) if rng.random() < 0.5 else rng.integers(65, 90))
+    context = min(context, CONTEXT - prompt - 4)
+    text = Text(context, prompt, 4)
+    model = drawn(tmp_path, rng, str(rng.choice(sources)), prompt=context + prompt)
+    wanted = tuple(model.greedy(4))
+    for pieces in (text.pieces, (PIECE, 1)):
+        steps = load_decoder(model.path, text.capacity, pieces)
+        bundle = compile_generation(steps, Options("cpu"), Limits(), spirv_cache=tmp_path)
+        ended = generate(agent, bundle, model.prompt, 4, "--samples", 1, "--context", context)
+        (sample,) = (event for event in ended.events if isinstance(event, Sample))
+        assert (sample.context, sample.prompt, sample.tokens) == (context, prompt, wanted)
+        again = 0 if pieces == text.pieces or prompt % PIECE == 1 else -prompt % PIECE
+        alone = model.spelling == "gguf" and prompt + context < PIECE  # there are no tokens to compute again
+        assert sample.computed == prompt + (0 if alone else again)
 
 
 @pytest.mark.parametrize("node", ["battery", "skin"])

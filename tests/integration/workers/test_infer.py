@@ -149,13 +149,14 @@ def test_a_language_model_answers(
     model, text = drawn(tmp_path, rng, str(rng.choice(SOURCES))), tmp_path / "tokens.txt"
     text.write_text(str(list(model.prompt)))
     words = ("--language-model", str(model.path), "--tokens", str(text), "--generate", "9", "--json")
-    here = ("infer", *words, "--backend", "cpu", "--state", str(tmp_path / "state"))
+    here = ("infer", *words, "--check", "--backend", "cpu", "--state", str(tmp_path / "state"))
     assert main(here) == 0
     options = Options("cpu", threads=1)
-    on_phone = generate(model.path, text, 9, device=lab.serial, options=options, settings=lab_settings)
+    on_phone = generate(model.path, text, 9, check=True, device=lab.serial, options=options, settings=lab_settings)
     for facts in (json.loads(capsys.readouterr().out), on_phone):
         assert facts["tokens"] == model.greedy(9)
         assert facts["prompt_tokens"] == len(model.prompt)
+        assert facts["check"]["ok"] and facts["check"]["tokens"] == 9
         assert facts["token_ms"] == sorted(facts["token_ms"]) and facts["token_ms"][0] == facts["first_token_ms"] > 0
         assert facts["prompt_tokens_per_s"] > 0 and facts["generated_tokens_per_s"] > 0
     assert on_phone["runs_on"]["device"] == lab.serial

@@ -24,7 +24,8 @@ from orchestrator.report import console, export
 from orchestrator.report.html import render
 from orchestrator.spec.expansion.expand import cells_of
 from orchestrator.system.config import Settings
-from tests.unit.kernels.front.decoders import SPELLINGS, Drawn, drawn
+from tests.unit.kernels.front.decoders import SOURCES, SPELLINGS, Drawn, drawn
+from tests.unit.kernels.front.gguf_models import write_decoder
 from tests.unit.report.records import built
 from tests.widths import drawn as shown
 from virtual_phones.faults import ThermalTrip
@@ -79,13 +80,16 @@ def run(
     return found
 
 
-@pytest.mark.parametrize("backend", ["cpu", "opencl", "vulkan"])
+@pytest.mark.parametrize(
+    ("backend", "sources"), [("cpu", ("gguf",)), ("cpu", SPELLINGS), ("opencl", SOURCES), ("vulkan", SOURCES)]
+)
 def test_an_experiment_tells_prompt_and_generation_apart(
-    bench: Workbench, lab: Wiring, tmp_path: Path, seed: int, backend: str
+    bench: Workbench, lab: Wiring, tmp_path: Path, seed: int, backend: str, sources: tuple[str, ...]
 ) -> None:
-    """The tokens are onnxruntime's; each figure is the ratio of sums of the record's own times, in every output."""
+    """The tokens are onnxruntime's; each figure is the ratio of sums of the record's own times, in every output. All
+    tokens are compared, and no run inside the clock takes more than the prompt."""
     rng = np.random.default_rng([seed, len(backend)])
-    model = drawn(tmp_path, rng, str(rng.choice(SPELLINGS)))
+    model = drawn(tmp_path, rng, str(rng.choice(sources)))
     prompt, generate, context = int(rng.integers(2, 20)), int(rng.integers(2, 12)), int(rng.integers(1, 80))
     text = {"prompt": prompt, "generate": generate, "context": [0, context]}
     experiment = asked(model, bench.settings.state, backend, **text)
@@ -95,6 +99,7 @@ def test_an_experiment_tells_prompt_and_generation_apart(
         before, answer = cells[record.cell_id].options["context"], model_tokens(model, 7, record)
         for sample in record.samples:
             assert (sample.context, sample.prompt, sample.tokens) == (before, prompt, answer)
+            assert sample.computed == prompt
             assert len(sample.token_ns) == generate
         assert [check.name for check in record.checks] == ["tokens"] and record.checks[0].ok
         assert DoubtCode.PARTLY_COMPARED not in {doubt.code for doubt in record.doubts}
@@ -159,7 +164,7 @@ def test_wrong_tokens_are_told(
     """The agent gets another prompt than the reference: its answer is refused where it is another, with its place. A
     model that is too large to be compared whole is compared in part, and a doubt says so."""
     rng = np.random.default_rng(seed)
-    model = drawn(tmp_path, rng, str(rng.choice(SPELLINGS)))
+    model = drawn(tmp_path, rng, str(rng.choice(SOURCES)))
     experiment = asked(model, bench.settings.state, "cpu", prompt=6, generate=9)
     monkeypatch.setattr(texts, "MOST_WORK", 0.0)
     right, again = run(bench, experiment, lab.serial)
@@ -192,3 +197,47 @@ def test_files_that_are_no_decoders_are_refused_at_submission(tmp_path: Path, se
     onnx.save(proto, model.path)
     with pytest.raises(ModelFileError, match=r"workload\.language_model.*export the decoder with its cache"):
         asked(model, tmp_path / "state", "cpu")
+
+
+def test_gguf_files_that_cannot_be_run_are_refused_at_submission(tmp_path: Path, seed: int) -> None:
+    """By the head of the file alone: the text fits what the model has learnt, the architecture is known, nothing is
+    cut."""
+    rng = np.random.default_rng(seed)
+    model, state = drawn(tmp_path, rng, "gguf"), tmp_path / "state"
+    assert asked(model, state, "cpu", prompt=100, generate=29).workload.language_model_sha256
+    with pytest.raises(ModelFileError, match=r"workload\.language_model: .*130.*has learnt 128"):
+        asked(model, state, "cpu", prompt=[3, 100], generate=31)
+    content = model.path.read_bytes()
+    model.path.write_bytes(content[: int(rng.integers(4, len(content)))])
+    with pytest.raises(ModelFileError, match=r"workload\.language_model: m\.gguf: .*copy or download it again"):
+        asked(model, state, "cpu")
+    write_decoder(model.path, "llama", rng)
+    model.path.write_bytes(model.path.read_bytes().replace(b"llama", b"mamba"))
+    with pytest.raises(ModelFileError, match=r"m\.gguf: architecture 'mamba' is not known; known are llama"):
+        asked(model, state, "cpu")
+
+
+def test_a_prompt_may_be_given(bench: Workbench, lab: Wiring, tmp_path: Path, seed: int) -> None:
+    """A file of tokens, behind a context that is drawn: the answer is onnxruntime's behind both. The prompt travels by
+    its hash, and is as long as it is; tokens that the model lacks are refused."""
+    rng = np.random.default_rng(seed)
+    model, state = drawn(tmp_path, rng, str(rng.choice(SOURCES))), bench.settings.state
+    prompt = [*map(int, rng.integers(0, model.words, int(rng.integers(1, 20))))]
+    (tmp_path / "own.txt").write_text(str(prompt))
+    np.save(tmp_path / "own.npy", np.array(prompt, np.int32))
+    name, context = str(rng.choice(["own.txt", "own.npy"])), int(rng.integers(0, 20))
+    asked_for = {"generate": 7, "context": context}
+    experiment = asked(model, state, "cpu", prompt={"tokens": name}, **asked_for)
+    kept = Experiment.model_validate_json(experiment.model_dump_json())
+    assert (kept.matrix.prompt, kept.workload.prompt) == ((len(prompt),), None)
+    before = np.random.default_rng(7).integers(0, model.words, context)
+    wanted = replace(model, prompt=(*map(int, before), *prompt)).greedy(7)
+    for record in run(bench, kept, lab.serial):
+        assert record.outcome is Outcome.OK, record.reasons
+        assert {(each.prompt, each.tokens) for each in record.samples} == {(len(prompt), tuple(wanted))}
+    (tmp_path / "own.txt").write_text(f"1 {model.words}")
+    with pytest.raises(ModelFileError, match=f"prompt: token {model.words}; the model's vocabulary has"):
+        asked(model, state, "cpu", prompt={"tokens": "own.txt"}, **asked_for)
+    (tmp_path / "own.txt").write_text("once")
+    with pytest.raises(ModelFileError, match="no numbers of tokens"):
+        asked(model, state, "cpu", prompt={"tokens": "own.txt"}, **asked_for)

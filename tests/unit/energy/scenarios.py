@@ -15,7 +15,7 @@ from orchestrator.model.experiment import Conditions
 from orchestrator.model.power import GaugeCalibration
 from orchestrator.model.record import Outcome, Record
 from virtual_phones.profile import Profile, load_profile
-from virtual_phones.simulation import Course, Fault, FaultKind, Simulated, simulate
+from virtual_phones.simulation import Answers, Course, Fault, FaultKind, Simulated, simulate
 
 Kind = TypeVar("Kind")
 
@@ -144,3 +144,42 @@ def fault_of(kind: FaultKind, course: Course, seed: int) -> Fault:
     if kind in ("freeze", "charging"):
         return Fault(kind, at_s, for_s=chance.choice((20.0, 40.0, 1e9)))
     return Fault(kind, at_s)
+
+
+def answers_of(profile: Profile, seed: int) -> Course:
+    """A course of a language model's answers: prompts and tokens take longer, or shorter, than the gauge's refresh."""
+    chance, refresh_s = random.Random(f"answers {profile.name} {seed}"), profile.gauge.refresh_ms / 1000
+    answers = Answers(
+        prompt=chance.randint(16, 512),
+        generate=chance.randint(8, 64),
+        prompt_s=math.exp(chance.uniform(math.log(0.3), math.log(6.0))),
+        token_s=math.exp(chance.uniform(math.log(0.03), math.log(0.2))),
+        prompt_load=chance.uniform(0.6, 1.0),
+        token_load=chance.uniform(0.2, 0.7),
+        context_s=chance.choice((0.0, chance.uniform(0.1, 2.0))),
+    )
+    return Course(
+        warmup_s=chance.choice((0.0, 3.0)),
+        load_s=max(30.0, 100 * refresh_s) * chance.uniform(1.0, 2.0),
+        scatter=chance.uniform(0.002, 0.03),
+        period_s=chance.choice((0.04, 0.1)) if refresh_s < 0.5 else chance.choice((0.1, 0.25)),
+        answers=answers,
+    )
+
+
+def truth_of(simulated: Simulated, prompt: int, generate: int) -> dict[str, float]:
+    """True net energy of a token, by phase."""
+    truth = simulated.truth
+    return {
+        "prompt": truth.prompt_j / truth.inferences / prompt,
+        "generated": truth.generated_j / truth.inferences / (generate - 1),
+    }
+
+
+def answered(gauge: str, course: int, seed: int, gain: float) -> tuple[Record, dict[str, float]]:
+    """A block of answers, as the farm sees it, and the truth of a token."""
+    profile = profile_of(gauge)
+    asked = answers_of(profile, course)
+    assert asked.answers is not None
+    found = simulate(profile, asked, seed, (), gain)
+    return record_of(found, profile), truth_of(found, asked.answers.prompt, asked.answers.generate)

@@ -46,7 +46,8 @@ def test_options_are_those_of_the_command_line() -> None:
 def test_every_file_that_an_experiment_may_name_travels(model: type[BaseModel], path: str) -> None:
     """A field whose file is kept has the file's hash beside it; a driver's file names a library of its own machine."""
     kept = {name.removesuffix("_sha256") for name in model.model_fields if name.endswith("_sha256")} - {"driver"}
-    kept |= {"model"} if model is Workload else set()  # its hashes are those of `files`
+    if model is Workload:  # a model's hashes are those of `files`, a prompt's file is named below it
+        kept = (kept | {"model"}) - {"prompt"}
     named = [each[:-1] if each[-1] == "*" else each for each in FILES]
     assert kept == {field for *holders, field in named if " ".join(holders) == path}
 

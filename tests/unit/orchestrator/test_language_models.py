@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from orchestrator.exchange.token_rows import token_rows
 from orchestrator.figures import answers
 from orchestrator.model.device import OURS, EngineFacts
-from orchestrator.model.event import Sample
+from orchestrator.model.event import Phase, Power, Sample
 from orchestrator.model.experiment import Experiment
 from orchestrator.spec.expansion.expand import cells_of, expand
 from tests.unit.report.records import cell, record
@@ -50,6 +51,8 @@ def test_other_experiments_say_nothing_of_tokens() -> None:
     [
         ({"prompt": 3}, {"matrix": {"prompt": 4}}, "give `prompt` once"),
         ({"prompt": 0}, {}, "greater than or equal to 1"),
+        ({"prompt": "once"}, {"matrix": {"prompt": 4}}, "give `prompt` once"),
+        ({"prompt": {"text": "a.txt", "tokens": "b.npy"}}, {}, "give one of `text` and `tokens`"),
         ({"onnx": "m.onnx"}, {}, "give exactly one of"),
         ({"input": "x.npy"}, {}, "has no `input`"),
         ({"language_model": None, "network": "lenet", "prompt": 3}, {}, "are of a `language_model`"),
@@ -93,6 +96,52 @@ def test_figures_are_ratios_of_sums(seed: int) -> None:
     p99 = answers.between_tokens_p99_ms(found)
     assert p99 == (pytest.approx(np.percentile(every, 99) / 1e6) if len(every) >= 100 else None)
     assert answers.prompt_per_s(plain) is answers.generated_per_s(plain) is answers.first_token_ms(plain) is None
+
+
+def test_temperatures_and_clocks_stand_beside_each_token(seed: int) -> None:
+    """A token has what the last reading before it says, where that is not old; a gap in the readings leaves it out."""
+    rng = np.random.default_rng(seed)
+    plain = record(cell("cpu"), [1.0, 1.0])
+    found = plain.model_copy(update={"samples": tuple(_answer(each, rng) for each in plain.samples)})
+    tokens = [(each, at) for each in found.samples for at in each.token_ns]
+    first, last = max(0, tokens[0][1] - 10**7), tokens[-1][1] + 10**7
+    gap = sorted(map(int, rng.integers(first, last, 2)))
+    times = [at for at in range(first, last, 10**6) if not gap[0] < at < gap[1]]
+    power = tuple(
+        Power(seq=0, t_ns=at, temp_dc=250 + place % 99, skin_dc=300 + place % 99, cpu_khz=(place, 7), gpu_hz=place)
+        for place, at in enumerate(times)
+    )
+    rows = list(token_rows(found.model_copy(update={"power": power})))
+    assert len(rows) == len(tokens)
+    for row, (sample, at) in zip(rows, tokens, strict=True):
+        place = sum(time <= at for time in times) - 1
+        assert (row["index"], row["t_ns"], row["token"]) == (sample.index, at, 1)
+        if place < 0 or at - times[place] > 3 * 10**6:
+            assert row["battery_temp_c"] is row["cpu_hz"] is None
+        else:
+            wanted = (25 + place % 99 / 10, 30 + place % 99 / 10, 1000 * max(place, 7), place)
+            assert (row["battery_temp_c"], row["skin_temp_c"], row["cpu_hz"], row["gpu_hz"]) == pytest.approx(wanted)
+    assert sum(row["token_ms"] for row in rows) == pytest.approx(  # type: ignore[misc]
+        sum(each.token_ns[-1] - each.start_ns for each in found.samples) / 1e6
+    )
+
+
+def test_tokens_until_a_clock_is_capped(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    plain = record(cell("cpu"), [1.0, 1.0, 1.0])
+    found = plain.model_copy(update={"samples": tuple(_answer(each, rng) for each in plain.samples)})
+    timed = [at for each in found.samples if each.phase == "timed" for at in each.token_ns]
+    start, end = found.samples[1].start_ns, timed[-1]
+    capped = int(rng.integers(start, end))
+    power = tuple(
+        Power(seq=0, t_ns=at, gpu_cap_hz=5 * 10**8 if at < capped else 3 * 10**8)
+        for at in sorted([*map(int, np.linspace(start, end, 9)), capped])
+    )
+    load = Phase(seq=0, t_ns=end, phase="load", start_ns=start, end_ns=end)
+    hot = found.model_copy(update={"power": power, "phases": (load,)})
+    assert answers.tokens_to_throttling(hot) == sum(at <= capped for at in timed)
+    cool = tuple(each.model_copy(update={"gpu_cap_hz": 5 * 10**8}) for each in power)
+    assert answers.tokens_to_throttling(hot.model_copy(update={"power": cool})) is None
 
 
 def _answer(sample: Sample, rng: np.random.Generator) -> Sample:

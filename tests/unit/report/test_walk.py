@@ -37,6 +37,7 @@ from farm.api import experiment as notebook
 from farm.cli.output import print_rows
 from orchestrator.analysis.comparison import Compared, compare, rows_of, sides_of
 from orchestrator.analysis.statistics import QUANTITIES, Summary, Told, told_of
+from orchestrator.figures import TOKEN_ENERGIES
 from orchestrator.figures.brief import brief_of
 from orchestrator.ledger import Ledger
 from orchestrator.metrics.result_families import ResultLabels, result_families
@@ -60,11 +61,12 @@ SIDES = (Api.OPENCL, Api.VULKAN)
 CELLS = {api: cell(api) for api in SIDES}
 COLUMNS = {
     "latency": "median_ms", "throughput": "frames_per_s", "power load": "load_power_w",
-    **{name: each.field(name) for name, each in QUANTITIES.items() if each.of is not None},
+    **{n: each.field(n) for n, each in QUANTITIES.items() if each.of is not None},
+    **{f"{n} net gauge device battery gauge": QUANTITIES[n].field(n) for n in TOKEN_ENERGIES},
     **{f"setup {state}": f"setup_{state}_ms" for state in ("cold", "warm", "cached")},
     **{f"memory {kind}": f"memory_{kind}_bytes" for kind in ("device", "process", "pss")},
 }  # fmt: skip
-SPEEDS = ("prompt tokens", "generated tokens", "first token", "between tokens", "between tokens p99")
+SPEEDS = ("prompt tokens", "generated tokens", "first token", "between tokens", "between tokens p99", *TOKEN_ENERGIES)
 Place = tuple[str, str, str]
 """Serial, backend, name of the quantity."""
 
@@ -113,9 +115,11 @@ def experiment_of(random: Random) -> Whole:
 def _of_phone(serial: str, random: Random, *, cold: bool) -> list[Record]:
     count, spread, gross = random.randrange(1, 9), random.choice((0.002, 0.05, 0.6)), random.random() < 0.3
     load_s = {api: random.choice((0.5, 5.0, 35.0, 35.0)) for api in SIDES}
-    idle_w, net_w = random.uniform(0.2, 1.5), random.choice((0.02, 0.5, 3.0))
+    idle_w, net_w, stretch = random.uniform(0.2, 1.5), random.choice((0.02, 0.5, 3.0)), random.choice((1, 1000))
     return [
-        _block(serial, api, block, 2 * block + turn, spread, gross, load_s[api], idle_w, net_w, random, cold=cold)
+        _block(
+            serial, api, block, 2 * block + turn, spread, gross, load_s[api], idle_w, net_w, random, stretch, cold=cold
+        )
         for block in range(count)
         for turn, api in enumerate(CELLS)
     ]
@@ -123,7 +127,7 @@ def _of_phone(serial: str, random: Random, *, cold: bool) -> list[Record]:
 
 def _block(
     serial: str, api: Api, block: int, at: int, spread: float, gross: bool, load_s: float, idle_w: float, net_w: float,
-    random: Random, *, cold: bool,
+    random: Random, stretch: int, *, cold: bool,
 ) -> Record:  # fmt: skip
     slow = random.lognormvariate(0, spread) * (4.0 if gross and random.random() < 0.2 else 1.0)
     timed = [slow * random.lognormvariate(1 + (api is Api.VULKAN), 0.05) for _ in range(1 if cold else 6)]
@@ -137,7 +141,11 @@ def _block(
         vm_hwm_bytes=random.randrange(1, 10**8), pss_bytes=random.randrange(1, 10**8),
     )  # fmt: skip
     started = {"started_at": 1e6 + 100.0 * at, "ended_at": 1e6 + 100.0 * at + 90}
-    samples = tuple(_answer(each, random) for each in found.samples)
+    most_ns = int(load_s * 1e9 / len(timed))
+    longer = (
+        each.model_copy(update={"duration_ns": min(each.duration_ns * stretch, most_ns)}) for each in found.samples
+    )
+    samples = tuple(_answer(each, random) for each in longer)
     return found.model_copy(update={"setup": steps, "memory": memory, "samples": samples, **started})
 
 

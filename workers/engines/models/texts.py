@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.frontend.load import load_decoder
+from kernels.frontend.tokens import read_tokens
 from kernels.ir.decoder import DecoderStep
 from kernels.reference import evaluate, roundings
 from orchestrator.model.base import content_hash
@@ -28,6 +29,7 @@ FEW, MOST_WORK = 4, 2e12
 some 1e10 a second."""
 
 Tokens = tuple[int, ...]
+TokenArray = npt.NDArray[np.int64]
 
 
 class Rows(NamedTuple):
@@ -66,60 +68,69 @@ class Texts:
         return self._decoders.get(key, lambda: load_decoder(self._path(workload), text.capacity, text.pieces))
 
     def tokens(self, workload: Workload, text: Text) -> npt.NDArray[np.int64]:
-        """The tokens of context and prompt, each as likely as another, by the workload's seed. Longer texts of a seed
-        begin as shorter ones do."""
-        words = self._words(self.decoder(workload, text)[-1])
-        return np.random.default_rng(workload.seed).integers(0, words, text.context + text.prompt)
+        """The tokens of context and prompt, each as likely as another, by the workload's seed; of a prompt that it
+        gives these. Longer texts of a seed begin as shorter ones do."""
+        words, draw = self.decoder(workload, text)[-1].words, np.random.default_rng(workload.seed)
+        if workload.prompt_sha256 is None:
+            return draw.integers(0, words, text.context + text.prompt)
+        prompt = read_tokens(self._files.path(workload.prompt_sha256))
+        return np.concatenate([draw.integers(0, words, text.context), prompt])
 
     def judge(self, workload: Workload, text: Text, answer: Tokens, precision: Precision) -> Judged:
-        """Hold an answer against the reference's logits behind the same tokens: each token has the largest one, or
-        one that is less by no more than the tolerance."""
-        weights = sum(each.size for each in self.decoder(workload, text)[-1].graph.constants.values())
-        whole = text.context + text.prompt + len(answer)
-        count = len(answer) if weights * whole <= MOST_WORK else min(FEW, len(answer))
-        key = f"{content_hash(workload)} {text} {answer} {precision}"
-        found = self._rows.get(key, lambda: self._read(workload, text, answer[:count], precision))
-        behind = float(found.behind.max())
-        check = OutputCheck(name="tokens", max_abs_difference=behind, tolerance=TOLERANCE, ok=behind < TOLERANCE)
-        check = allowing(check, 2 * found.lost, MOST * found.scale)
-        place = int(found.behind.argmax())
-        reason = (
-            f"token {place + 1} of the answer is {answer[place]}, and the reference's is {found.best[place]}, whose "
-            f"logit is larger by {behind:.3g}, not by less than {check.tolerance:.3g}: the kernel or the "
-            "driver computes wrongly"
-        )
-        return Judged(check, "" if check.ok else reason, len(found.best))
-
-    def _read(self, workload: Workload, text: Text, answer: Tokens, precision: Precision) -> Rows:
-        """Run the reference over the whole text at once. A model that gives the last row alone tells one token."""
-        given = [*map(int, self.tokens(workload, text)), *answer[:-1]]
-        step = self._whole(workload, len(given))
-        if step.rows == 1:
-            given, answer = given[: len(given) - len(answer) + 1], answer[:1]
-            step = self._whole(workload, len(given))
-        logits = self._logits(step, given, len(answer))
-        behind = logits.max(-1) - logits[np.arange(len(answer)), answer]
-        lost = 0.0
-        if precision is not Precision.FP32 and behind.max() >= TOLERANCE:
-            rounded = self._logits(step, given, len(answer), **roundings(precision.value))
-            lost = float(np.abs(rounded - logits).max())
-        best = tuple(map(int, logits.argmax(-1)))
-        return Rows(behind, best, float(np.abs(logits).max()), lost)
-
-    def _whole(self, workload: Workload, count: int) -> DecoderStep:
-        return load_decoder(self._path(workload), count, (count,))[0]
+        """Hold an answer against the reference's logits, see `check_answer`."""
+        given, key = self.tokens(workload, text), f"{content_hash(workload)} {text} {answer} {precision}"
+        own = answer[: compared(self.decoder(workload, text)[-1], len(given), len(answer))]
+        found = self._rows.get(key, lambda: read_rows(self._path(workload), given, own, precision))
+        return judged(found, own)
 
     def _path(self, workload: Workload) -> Path:
         sha256 = workload.language_model_sha256
         return self._files.path(sha256) if sha256 else Path(str(workload.language_model))
 
-    @staticmethod
-    def _words(step: DecoderStep) -> int:
-        return step.graph.shapes[step.logits][-1]
 
-    @staticmethod
-    def _logits(step: DecoderStep, given: list[int], rows: int, **how: Any) -> npt.NDArray[np.float64]:
-        """The last rows of logits behind tokens."""
-        state = {name: np.zeros(step.graph.shapes[name]) for name in step.graph.state}
-        inputs = {step.tokens: np.array([given]), step.position: np.array([0]), **state}
-        return np.asarray(evaluate(step.graph, inputs, **how)[step.logits][0, -rows:], np.float64)
+def check_answer(path: Path, step: DecoderStep, given: TokenArray, answer: Tokens, precision: Precision) -> Judged:
+    """Hold an answer against the reference's logits behind the same tokens: each token has the largest one, or one that
+    is less by no more than the tolerance. `step`: of one token. Raises as `load_decoder`."""
+    own = answer[: compared(step, len(given), len(answer))]
+    return judged(read_rows(path, given, own, precision), own)
+
+
+def compared(step: DecoderStep, given: int, count: int) -> int:
+    """Return how many tokens of an answer are compared."""
+    weights = sum(each.size for each in step.graph.constants.values())
+    return count if weights * (given + count) <= MOST_WORK else min(FEW, count)
+
+
+def judged(found: Rows, answer: Tokens) -> Judged:
+    """The judgement on tokens by the reference's rows behind them."""
+    behind = float(found.behind.max())
+    check = OutputCheck(name="tokens", max_abs_difference=behind, tolerance=TOLERANCE, ok=behind < TOLERANCE)
+    check = allowing(check, 2 * found.lost, MOST * found.scale)
+    place = int(found.behind.argmax())
+    reason = (
+        f"token {place + 1} of the answer is {answer[place]}, and the reference's is {found.best[place]}, whose "
+        f"logit is larger by {behind:.3g}, not by less than {check.tolerance:.3g}: the kernel or the "
+        "driver computes wrongly"
+    )
+    return Judged(check, "" if check.ok else reason, len(found.best))
+
+
+def read_rows(path: Path, before: TokenArray, answer: Tokens, precision: Precision) -> Rows:
+    """Run the reference over the whole text at once: one different token changes nothing of those behind it."""
+    given = [*map(int, before), *answer[:-1]]
+    step = load_decoder(path, len(given), (len(given),), len(answer))[0]
+    logits = _logits(step, given, len(answer))
+    behind = logits.max(-1) - logits[np.arange(len(answer)), answer]
+    lost = 0.0
+    if precision is not Precision.FP32 and behind.max() >= TOLERANCE:
+        rounded = _logits(step, given, len(answer), **roundings(precision.value))
+        lost = float(np.abs(rounded - logits).max())
+    best = tuple(map(int, logits.argmax(-1)))
+    return Rows(behind, best, float(np.abs(logits).max()), lost)
+
+
+def _logits(step: DecoderStep, given: list[int], rows: int, **how: Any) -> npt.NDArray[np.float64]:
+    """The last rows of logits behind tokens."""
+    state = {name: np.zeros(step.graph.shapes[name]) for name in step.graph.state}
+    inputs = {step.tokens: np.array([given]), step.position: np.array([0]), **state}
+    return np.asarray(evaluate(step.graph, inputs, **how)[step.logits][0, -rows:], np.float64)

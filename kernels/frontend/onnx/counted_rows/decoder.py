@@ -124,7 +124,7 @@ def newest(to: Context, name: str) -> str:
 def step_of(graph: Graph, decoder: Decoder) -> DecoderStep:
     """The step that an import made. Raises ModelError where it has no logits."""
     tokens = next(name for name in graph.inputs if name in _TOKENS)
-    rows = ((1, decoder.tokens), (1, 1))
+    rows = tuple((1, count) for count in (range(1, decoder.tokens + 1) if decoder.given else (1, decoder.tokens)))
     others = [name for name in graph.ports_out if graph.shapes[name][:-1] in rows]
     logits = "logits" if "logits" in others else next(iter(others), "")
     if not logits:

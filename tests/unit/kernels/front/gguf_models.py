@@ -8,7 +8,7 @@ from typing import Any
 import gguf
 import numpy as np
 
-WORDS, WIDTH, LAYERS, HEADS, SHARED, INNER, CONTEXT = 96, 64, 3, 4, 2, 96, 48
+WORDS, WIDTH, LAYERS, HEADS, SHARED, INNER, CONTEXT = 96, 64, 3, 4, 2, 96, 128
 SIZES = {"qwen2": 16, "phi3": 16}
 """Numbers of a head, where they are not 32."""
 SAID: dict[str, dict[str, Any]] = {
