@@ -146,8 +146,9 @@ class PackedMatrix(np.lib.mixins.NDArrayOperatorsMixin):
     @cached_property
     def is_finite(self) -> bool:
         """Return whether no scale and no offset is NaN or infinite."""
-        fields = (fields for _, fields in self.pieces())
-        return all(np.isfinite(x).all() for each in fields for x in (each.scale, each.offset) if x is not None)
+        blocks = self.data.reshape(-1).view(self.format.stored)
+        floats = (name for name in blocks.dtype.names or () if blocks.dtype[name].kind == "f")
+        return all(bool(np.isfinite(blocks[name]).all()) for name in floats)
 
     def pieces(self, multiple: int = 1) -> Iterator[tuple[int, Fields]]:
         """Yield the first row and the fields of some rows after the other, a multiple of so many but for the last."""

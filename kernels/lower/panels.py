@@ -1,9 +1,9 @@
 """Packed matrices in the order in which kernels read them: sixteen outputs side by side, block after block.
 
 A panel has the packed rows of sixteen outputs, and of each block, for all sixteen: the scales, the offsets, the groups'
-factors, the offsets' factors, the zeros, the codes; what a format lacks is left out. Codes of 8 bits are a byte each;
-of 4 bits a byte has those of a column and of its neighbour in the upper half; of 6 bits four columns have two such
-bytes for the lower four bits, then one with the upper two of each.
+factors, the offsets' factors, the zeros, the codes; what a format lacks is left out. An output's codes lie in words of
+32 bits, the first column in the lowest bits: four columns of 8 bits or eight of 4. Of 6 bits sixteen columns have two
+words with the lower four bits, then one with the upper two.
 """
 
 from __future__ import annotations
@@ -41,21 +41,24 @@ def in_panels(matrix: PackedMatrix) -> npt.NDArray[np.uint8]:
 
 def _panels(packed: PackedFormat, fields: Fields) -> npt.NDArray[np.uint8]:
     codes = _lanes(fields.codes)
-    if packed.bits != 8:
-        low = codes & 15
-        low = low[:, :, ::2] | (low[:, :, 1::2] << 4)
-        codes = low if packed.bits == 4 else _with_upper(low, codes >> 4)
+    words = _words(codes & 15, 4) if packed.bits < 8 else _words(codes, 8)  # noqa: PLR2004
+    if packed.bits == 6:  # noqa: PLR2004
+        low = words.reshape(*words.shape[:2], -1, 2, LANES)
+        words = np.concatenate([low, _words(codes >> 4, 2)[..., None, :]], axis=3)
     parts = [fields.scale[..., None], fields.offset if fields.offset is None else fields.offset[..., None]]
     parts += [fields.factor, fields.offset_factor, fields.zeros]
     rows = [_lanes(part) for part in parts if part is not None]
-    content = [np.ascontiguousarray(part).view(np.uint8).reshape(*part.shape[:2], -1) for part in (*rows, codes)]
+    content = [np.ascontiguousarray(part).view(np.uint8).reshape(*part.shape[:2], -1) for part in (*rows, words)]
     return np.concatenate(content, axis=-1)
 
 
-def _with_upper(low: npt.NDArray[np.uint8], high: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return groups of four columns: two bytes of the lower bits, one of the upper ones."""
-    upper = sum((high[:, :, i::4] << (2 * i) for i in range(1, 4)), start=high[:, :, ::4])
-    return np.stack([low[:, :, ::2], low[:, :, 1::2], upper], axis=3).reshape(*low.shape[:2], -1, LANES)
+def _words(codes: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint32]:
+    """(panels, blocks, columns, 16) -> (panels, blocks, words, 16)."""
+    each = 32 // bits
+    found = codes[:, :, ::each].astype("<u4")
+    for i in range(1, each):
+        found |= codes[:, :, i::each].astype("<u4") << (i * bits)
+    return found
 
 
 def _lanes(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -19,7 +19,7 @@ void check_packed(Check& check, const Packed& packed, const char* name, size_t b
       .range("fields", packed.fields, 0, 31)
       .range("zero", packed.zero, 0, 255);
   if (check.status()) return;
-  check.that(kMostPackedBlock % packed.block == 0 && packed.block % packed.group == 0 && packed.group % 4 == 0, "a block is no power of 2, or no multiple of its group");
+  check.that(kMostPackedBlock % packed.block == 0 && packed.block % packed.group == 0 && packed.group % kBlock == 0, "a block is no power of 2, or no multiple of its group");
   if (!check.status()) check.holds(name, buffer, {blocks_of(rows), packed.blocks(columns), packed.bytes()});
 }
 
