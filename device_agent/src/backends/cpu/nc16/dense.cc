@@ -1,6 +1,7 @@
 // dense with weights in blocks of sixteen outputs: they are read once, in order, for all rows that fit in registers.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "backends/cpu/operations/dense_call.h"
@@ -139,6 +140,20 @@ class Layer {
         }
   }
 
+  // One row: codes are multiplied as they are, and `sums` of its groups say how far their products were moved.
+  void run_packed_row(const Task& task, const Packed& packed, const float* sums) const {
+    float tile[kMostTile];
+    const int64_t row = packed.blocks(v_.c) * packed.bytes();
+    for (int64_t pair = task.first_pair; pair < task.last_pair; ++pair) {
+      const Step whole = step(0, pair, 0, v_.c, false);
+      for (int64_t b = 0; b < whole.blocks; ++b)
+        nc16_kernels().packed_row(packed, reinterpret_cast<const uint8_t*>(v_.weight) + (whole.block + b) * row, panels_, sums,
+                                  packed.blocks(v_.c), tile + b * kBlock);
+      if (v_.has_bias) for (int64_t i = 0; i < whole.blocks * kBlock; ++i) tile[i] += v_.bias[whole.block * kBlock + i];
+      finish(v_, whole, tile);
+    }
+  }
+
   // Where they are too many for it: parts of the rows stay there while all weights of these inputs meet them.
   void run_in_parts(const Task& task) const {
     const int64_t kept = (task.last_pair - task.first_pair) * kMostTile;  // sums of one tile of rows
@@ -179,6 +194,19 @@ float* gather(const DenseCall& v, int64_t tiles, int64_t width, ThreadPool& pool
   return panels;
 }
 
+// The row of a call with zeros up to whole blocks, and behind it the sums of its groups.
+const float* gather_row(const DenseCall& v, const Packed& packed, ThreadPool& pool) {
+  const int64_t columns = packed.blocks(v.c) * packed.block;
+  float* row = pool.scratch(0, static_cast<size_t>(columns + columns / packed.group));
+  std::fill(std::copy_n(v.src, v.c, row), row + columns, 0.0f);
+  for (int64_t first = 0; first < columns; first += packed.group) {
+    float parts[kBlock] = {};
+    for (int64_t k = 0; k < packed.group; ++k) parts[k % kBlock] += row[first + k];
+    row[columns + first / packed.group] = std::accumulate(parts, parts + kBlock, 0.0f);
+  }
+  return row;
+}
+
 void compute(const DenseCall& v, const Packed* packed, ThreadPool& pool) {
   const Nc16Kernels& kernels = nc16_kernels();
   const int64_t blocks = blocks_of(v.m), pairs = (blocks + kernels.blocks - 1) / kernels.blocks;
@@ -191,11 +219,12 @@ void compute(const DenseCall& v, const Packed* packed, ThreadPool& pool) {
   const int64_t across = !packed && tiles >= 2 * threads ? threads : 1;
   const int64_t down = in_parts ? 1 : std::min(pairs, std::max<int64_t>(1, wanted / across));
   const int64_t gathered = v.n == 1 ? 0 : width * v.n, unpacked = packed ? kernels.blocks * unpacked_columns(v) * kBlock : 0;
-  const float* panels = v.n == 1 ? v.src : gather(v, tiles, width, pool, unpacked);  // a row alone lies as it should
+  const float* panels = v.n == 1 ? (packed ? gather_row(v, *packed, pool) : v.src) : gather(v, tiles, width, pool, unpacked);  // a row alone lies as it should
   const Layer layer(v, panels, tiles, width);
   pool.each(down * across, [&](int64_t i, int thread) {
     const int64_t group = i / down, part = i % down;
     const Task task{tiles * group / across, tiles * (group + 1) / across, pairs * part / down, pairs * (part + 1) / down};
+    if (packed && v.n == 1) return layer.run_packed_row(task, *packed, panels + packed->blocks(v.c) * packed->block);
     if (packed) return layer.run_packed(task, *packed, pool.scratch(thread, static_cast<size_t>(gathered + unpacked)) + gathered);
     in_parts ? layer.run_in_parts(task) : layer.run(task);
   }, work);
