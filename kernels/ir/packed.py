@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
+Bytes = npt.NDArray[Any]
+"""Of uint8."""
 _PIECE = 1 << 20
 """Weights that are unpacked at once."""
 
@@ -57,6 +58,17 @@ def _nibbles(codes: Bytes) -> Bytes:
     return np.concatenate([codes & 15, codes >> 4], axis=-1)
 
 
+def _fifths(b: npt.NDArray[Any]) -> Bytes:
+    """Return codes of 5 bits, of which the upper ones lie side by side."""
+    return _nibbles(b["q"]) | (np.unpackbits(b["h"], axis=-1, bitorder="little") << 4)
+
+
+def _q5_k(b: npt.NDArray[Any]) -> Fields:
+    upper = (b["h"][..., None, :] >> np.arange(8, dtype=np.uint8)[:, None]) & 1
+    fields = _q4_k(b)
+    return replace(fields, codes=fields.codes | (upper << 4).reshape(*b.shape, 256))
+
+
 def _q4_k(b: npt.NDArray[Any]) -> Fields:
     s = b["s"]
     low, high = s[..., 8:] & 15, s[..., 8:] >> 4
@@ -86,6 +98,18 @@ FORMATS = {
         PackedFormat(
             "Q4_1", 4, 32, 32, np.dtype([("d", _F16), ("m", _F16), ("q", _U8, 16)]),
             lambda b: Fields(_nibbles(b["q"]), b["d"], offset=b["m"]),
+        ),
+        PackedFormat(
+            "Q5_0", 5, 32, 32, np.dtype([("d", _F16), ("h", _U8, 4), ("q", _U8, 16)]),
+            lambda b: Fields(_fifths(b), b["d"]), 16,
+        ),
+        PackedFormat(
+            "Q5_1", 5, 32, 32, np.dtype([("d", _F16), ("m", _F16), ("h", _U8, 4), ("q", _U8, 16)]),
+            lambda b: Fields(_fifths(b), b["d"], offset=b["m"]),
+        ),
+        PackedFormat(
+            "Q5_K", 5, 256, 32,
+            np.dtype([("d", _F16), ("m", _F16), ("s", _U8, 12), ("h", _U8, 32), ("q", _U8, 128)]), _q5_k,
         ),
         PackedFormat(
             "Q4_K", 4, 256, 32, np.dtype([("d", _F16), ("m", _F16), ("s", _U8, 12), ("q", _U8, 128)]), _q4_k
@@ -139,6 +163,11 @@ class PackedMatrix(np.lib.mixins.NDArrayOperatorsMixin):
         return len(self.data) * self.columns
 
     @property
+    def nbytes(self) -> int:
+        """Return the bytes of the array that it stands for."""
+        return 4 * self.size
+
+    @property
     def T(self) -> PackedMatrix:  # noqa: N802
         """Return the transposed matrix, of the same bytes."""
         return replace(self, is_turned=not self.is_turned)
@@ -169,7 +198,7 @@ class PackedMatrix(np.lib.mixins.NDArrayOperatorsMixin):
             out[first : first + len(values)] = values[:, : self.columns]
         return np.ascontiguousarray(out.T) if self.is_turned else out
 
-    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return self.unpacked().astype(dtype or np.float32, copy=False)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -189,7 +218,7 @@ class PackedMatrix(np.lib.mixins.NDArrayOperatorsMixin):
 
 def is_finite(array: npt.NDArray[Any]) -> bool:
     """Return whether no number is NaN or infinite."""
-    return array.is_finite if isinstance(array, PackedMatrix) else bool(np.isfinite(array).all())
+    return bool(array.is_finite if isinstance(array, PackedMatrix) else np.isfinite(array).all())
 
 
 def format_of(matrix: npt.NDArray[Any]) -> PackedFormat | None:

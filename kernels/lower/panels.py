@@ -2,8 +2,8 @@
 
 A panel has the packed rows of sixteen outputs, and of each block, for all sixteen: the scales, the offsets, the groups'
 factors, the offsets' factors, the zeros, the codes; what a format lacks is left out. An output's codes lie in words of
-32 bits, the first column in the lowest bits: four columns of 8 bits or eight of 4. Of 6 bits sixteen columns have two
-words with the lower four bits, then one with the upper two.
+32 bits, the first column in the lowest bits: four columns of 8 bits or eight of 4. Of 5 or 6 bits the words with the
+lower four come before one with the upper bits, of as many columns as it has room for.
 """
 
 from __future__ import annotations
@@ -33,18 +33,22 @@ def layout_of(packed: PackedFormat) -> dict[str, int]:
     return {"bits": packed.bits, "block": packed.block, "group": packed.group, "zero": packed.zero, "fields": fields}
 
 
-def in_panels(matrix: PackedMatrix) -> npt.NDArray[np.uint8]:
+def in_panels(matrix: PackedMatrix) -> npt.NDArray[Any]:
     """Return (panels, blocks of a row, bytes): a piece of the matrix is packed anew at a time."""
-    pieces = [_panels(matrix.format, fields) for _, fields in matrix.pieces(LANES)]
-    return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+    blocks, whole = matrix.data.shape[1] // matrix.format.block_bytes, np.empty(0, np.uint8)
+    for first, fields in matrix.pieces(LANES):
+        piece = _panels(matrix.format, fields)
+        whole = whole if first else np.empty((panel_count(matrix), blocks, piece.shape[-1]), np.uint8)
+        whole[first // LANES : first // LANES + len(piece)] = piece
+    return whole
 
 
-def _panels(packed: PackedFormat, fields: Fields) -> npt.NDArray[np.uint8]:
+def _panels(packed: PackedFormat, fields: Fields) -> npt.NDArray[Any]:
     codes = _lanes(fields.codes)
-    words = _words(codes & 15, 4) if packed.bits < 8 else _words(codes, 8)  # noqa: PLR2004
-    if packed.bits == 6:  # noqa: PLR2004
-        low = words.reshape(*words.shape[:2], -1, 2, LANES)
-        words = np.concatenate([low, _words(codes >> 4, 2)[..., None, :]], axis=3)
+    words = _words(codes & 15, 4) if packed.bits < 8 else _words(codes, 8)
+    if 4 < packed.bits < 8:
+        upper = _words(codes >> 4, packed.bits - 4)[..., None, :]
+        words = np.concatenate([words.reshape(*upper.shape[:3], -1, LANES), upper], axis=3)
     parts = [fields.scale[..., None], fields.offset if fields.offset is None else fields.offset[..., None]]
     parts += [fields.factor, fields.offset_factor, fields.zeros]
     rows = [_lanes(part) for part in parts if part is not None]
@@ -52,7 +56,7 @@ def _panels(packed: PackedFormat, fields: Fields) -> npt.NDArray[np.uint8]:
     return np.concatenate(content, axis=-1)
 
 
-def _words(codes: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint32]:
+def _words(codes: npt.NDArray[Any], bits: int) -> npt.NDArray[np.uint32]:
     """(panels, blocks, columns, 16) -> (panels, blocks, words, 16)."""
     each = 32 // bits
     found = codes[:, :, ::each].astype("<u4")

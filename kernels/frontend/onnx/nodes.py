@@ -58,7 +58,8 @@ class Nodes:
     def store(self, value: Any, kind: type[np.generic] = np.int64) -> str:
         """A new constant."""
         name = self.fresh("constant")
-        self.to.constants[name] = value if isinstance(value, PackedMatrix) else np.asarray(value, kind)
+        content: Any = value if isinstance(value, PackedMatrix) else np.asarray(value, kind)
+        self.to.constants[name] = content
         return name
 
     def constant(self, index: int) -> AnyArray:

@@ -110,7 +110,8 @@ class Steps:
                 f"tensor {base!r} (node {self.node.name!r}) holds NaN; export the model from intact weights"
             )
         known = self.to.constants.get(base)
-        if known is not None and known is not content and (known.shape != content.shape or not np.array_equal(known, content, equal_nan=True)):
+        other = None if known is content else known
+        if other is not None and (other.shape != content.shape or not np.array_equal(other, content, equal_nan=True)):
             base = f"{base}.{len(self.to.nodes)}"
         if finite:
             return self.to.add_weight(base, content)

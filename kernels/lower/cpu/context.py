@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any, Literal, TypeVar, cast
 
-import numpy as np
 import numpy.typing as npt
 
 from kernels.ir.graph import Array, Graph, Node

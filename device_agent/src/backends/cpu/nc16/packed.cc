@@ -13,13 +13,13 @@ Packed packed_of(const Call& call, size_t first) {
 }
 
 void check_packed(Check& check, const Packed& packed, const char* name, size_t buffer, int64_t rows, int64_t columns) {
-  check.that(packed.bits == 4 || packed.bits == 6 || packed.bits == 8, "bits are " + std::to_string(packed.bits) + ", not 4, 6 or 8")
+  check.that((packed.bits >= 4 && packed.bits <= 6) || packed.bits == 8, "bits are " + std::to_string(packed.bits) + ", not 4, 5, 6 or 8")
       .range("block", packed.block, kBlock, kMostPackedBlock)
       .range("group", packed.group, kBlock, packed.block)
       .range("fields", packed.fields, 0, 31)
       .range("zero", packed.zero, 0, 255);
   if (check.status()) return;
-  check.that(kMostPackedBlock % packed.block == 0 && packed.block % packed.group == 0 && packed.group % kBlock == 0, "a block is no power of 2, or no multiple of its group");
+  check.that(kMostPackedBlock % packed.block == 0 && packed.block % packed.group == 0 && packed.group % (packed.bits == 5 ? 32 : kBlock) == 0, "a block is no power of 2, or no multiple of its group");
   if (!check.status()) check.holds(name, buffer, {blocks_of(rows), packed.blocks(columns), packed.bytes()});
 }
 
