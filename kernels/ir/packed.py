@@ -60,7 +60,7 @@ def _nibbles(codes: Bytes) -> Bytes:
 
 def _fifths(b: npt.NDArray[Any]) -> Bytes:
     """Return codes of 5 bits, of which the upper ones lie side by side."""
-    return _nibbles(b["q"]) | (np.unpackbits(b["h"], axis=-1, bitorder="little") << 4)
+    return np.asarray(_nibbles(b["q"]) | (np.unpackbits(b["h"], axis=-1, bitorder="little") << 4))
 
 
 def _q5_k(b: npt.NDArray[Any]) -> Fields:

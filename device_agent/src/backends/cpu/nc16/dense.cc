@@ -7,7 +7,7 @@
 #include "backends/cpu/operations/dense_call.h"
 #include "nc16.h"
 #include "kernels.h"
-#include "packed_call.h"
+#include "backends/cpu/packed/call.h"
 
 namespace pocketfarm::cpu {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "packed.h"
+#include "backends/cpu/packed/packed.h"
 
 namespace pocketfarm::cpu {
 

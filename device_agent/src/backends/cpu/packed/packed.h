@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "nc16.h"
+#include "backends/cpu/nc16/nc16.h"
 
 namespace pocketfarm::cpu {
 

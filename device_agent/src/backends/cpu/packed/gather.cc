@@ -1,9 +1,9 @@
 // Rows of packed weights by their places, and what is checked of such weights.
-#include "packed_call.h"
+#include "call.h"
 
 #include <algorithm>
 
-#include "kernels.h"
+#include "backends/cpu/nc16/kernels.h"
 
 namespace pocketfarm::cpu {
 
