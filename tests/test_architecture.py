@@ -137,8 +137,7 @@ DOORS: dict[str, tuple[str, ...]] = {
 
 NAMES_ON_A_FLOOR = 15
 _CROWDED = {
-    22: ("workers/session/conditions",),  # a file is a condition
-    22: ("kernels/ir",),  # 2: a decoder, its cache; 1: packed matrices
+    22: ("kernels/ir", "workers/session/conditions"),  # 3: a decoder, its cache, packed matrices; a file is a condition
     20: (
         *("dashboards/web", "farm", "kernels/frontend/onnx/operators"),
         *("orchestrator/energy", "orchestrator/ledger", "orchestrator/queueing"),

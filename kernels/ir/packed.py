@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -231,9 +231,8 @@ def joined_columns(weights: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     formats = {format_of(each) for each in weights}
     if len(formats) > 1 or None in formats:
         return np.concatenate(weights, 1)
-    packed: list[Any] = list(weights)
-    whole: Any = replace(packed[0], data=np.concatenate([each.data for each in packed]))
-    return whole
+    packed = cast("list[PackedMatrix]", list(weights))
+    return cast("npt.NDArray[Any]", replace(packed[0], data=np.concatenate([each.data for each in packed])))
 
 
 def _unpacked(packed: PackedFormat, fields: Fields) -> npt.NDArray[np.float32]:
