@@ -235,9 +235,19 @@ class CpuContext:
                 work_items=(1, 1, 1),
                 arguments=arguments({n: self._argument(b) for n, b in buffers.items()}, names, ints, floats or {}),
                 flops=flops,
-                bytes=sum(n * ITEM_BYTES[self.held(name)] for name, n in touched(self.graph, node).items()),
+                bytes=sum(
+                    self._bytes(name, n, packed=operation.endswith("_packed"))
+                    for name, n in touched(self.graph, node).items()
+                ),
             )
         )
+
+    def _bytes(self, tensor: str, count: int, *, packed: bool) -> int:
+        """Bytes of so many of a tensor's numbers, as an operation reads them."""
+        constant = self.graph.constants.get(tensor)
+        if packed and isinstance(constant, PackedMatrix):
+            return -(-count * constant.data.nbytes // constant.size)
+        return count * ITEM_BYTES[self.held(tensor)]
 
 
 def _placeable(graph: Graph, in_blocks: frozenset[str]) -> dict[str, tuple[str, int]]:
