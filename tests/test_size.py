@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 46_375,  # 1_500: language models, GGUF, caches; 340: branches, poolings; 930: types; 400: packed weights
+    "kernels": 46_385,  # 1_500: language models, GGUF, caches; 340: branches, poolings; 930: types; 400: packed weights
     "orchestrator": 51_590,  # 515: folders of engines; 460: ranking, output read again; 305: texts; 1_160: acts
     "workers": 18_165,  # 1_000: tools for phones; 1_890: engines from packages, torch; 165: texts; 1_020: others
     "device_agent": 19_150,  # 440: generation, caches; 335: packed weights; 430: `exec`; 350: whole numbers
@@ -22,7 +22,7 @@ LINES = {
     "farm": 12_700,  # 70: engines added; 125: `rank`, output read again; 125: tokens of `infer`; 500: sizes of models
     "dashboards": 4_570,  # 60: the ranking; 300: results and downloads on pages, the glossary
     "benchmarks": 11_350,  # 100: packed weights
-    "tests": 77_650,  # 1_250: language models; 1_600: engines; 410: own programs; 6_400: drawn faults
+    "tests": 77_655,  # 1_250: language models; 1_600: engines; 410: own programs; 6_400: drawn faults
 }
 
 
