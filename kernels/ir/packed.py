@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 Bytes = npt.NDArray[Any]
-"""Of uint8."""
+"""Arrays of uint8."""
 _PIECE = 1 << 20
 """Weights that are unpacked at once."""
 
@@ -35,8 +35,8 @@ class Fields:
 
 @dataclass(frozen=True)
 class PackedFormat:
-    """How weights are packed: `block` of them share a scale, `group` a factor; `bits` of a code, whose `zero` stands
-    for 0 where groups have none of their own."""
+    """A way of packing weights: `block` of them share a scale, `group` a factor. A code has `bits`; `zero` is the code
+    that stands for 0 where groups have none of their own."""
 
     name: str
     bits: int
