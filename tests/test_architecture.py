@@ -137,8 +137,8 @@ DOORS: dict[str, tuple[str, ...]] = {
 
 NAMES_ON_A_FLOOR = 15
 _CROWDED = {
-    22: ("workers/session/conditions",),  # a file is a condition
-    21: ("kernels/ir", "orchestrator/energy"),  # a decoder, its cache; phases of answers
+    22: ("kernels/ir", "workers/session/conditions"),  # 3: a decoder, its cache, packed matrices; a file is a condition
+    21: ("orchestrator/energy",),  # phases of answers
     20: (
         *("dashboards/web", "farm", "kernels/frontend/onnx/operators"),
         *("orchestrator/ledger", "orchestrator/queueing"),

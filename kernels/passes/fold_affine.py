@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers, use_counts
+from kernels.ir.packed import PackedMatrix
 
 from .rewrite import fresh, rebuilt
 
@@ -35,6 +36,8 @@ def fold_affine(graph: Graph, *, bias: bool = True, scale: bool = True) -> Graph
         factors = _scale_and_shift(graph, node, axis)
         if factors is None or not _can_take(layer) or counts[layer.output] != 1:
             continue
+        if isinstance(work.constants.get(layer.inputs[1]), PackedMatrix) and np.any(factors[0] != 1):
+            continue  # its weights would be packed no more
         merged = _merged(work, layer, node, *factors)
         ends = [merged, replace(last, outputs=node.outputs)] if shaped else [replace(merged, outputs=node.outputs)]
         for old, new in zip((layer, last), ends, strict=False):
@@ -87,13 +90,14 @@ def _per_channel(graph: Graph, node: Node, channels: int) -> Vector | None:
 
 def _merged(work: Graph, layer: Node, node: Node, scale: Vector, shift: Vector) -> Node:
     """The layer with scale and shift in its constants, which take the place of those that an earlier fold made."""
-    weight = work.constants[layer.inputs[1]].astype(np.float64)
     bias = work.constants[layer.inputs[2]].astype(np.float64) if len(layer.inputs) > 2 and layer.inputs[2] else 0.0
     axis_of_channels = {"conv": (-1, 1, 1, 1), "dense": (1, -1)}.get(layer.op, (-1,))
-    new: dict[str, Array] = {
-        fresh(work, f"{layer.inputs[1]}.folded"): (weight * scale.reshape(axis_of_channels)).astype(np.float32),
-        fresh(work, f"{node.output}.bias"): (bias * scale + shift).astype(np.float32),
-    }
+    new: dict[str, Array] = {fresh(work, f"{node.output}.bias"): (bias * scale + shift).astype(np.float32)}
+    weight, inputs = layer.inputs[1], (layer.inputs[1], *new)
+    if np.any(scale != 1):
+        scaled = work.constants[weight].astype(np.float64) * scale.reshape(axis_of_channels)
+        new[weight := fresh(work, f"{weight}.folded")] = scaled.astype(np.float32)
+        inputs = (weight, *inputs[1:])
     work.constants.update(new)
     work.shapes.update({name: array.shape for name, array in new.items()})
-    return replace(layer, inputs=(layer.inputs[0], *new))
+    return replace(layer, inputs=(layer.inputs[0], *inputs))

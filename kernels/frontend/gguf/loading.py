@@ -17,6 +17,7 @@ from kernels.frontend.input_file import NOTHING_GIVEN, Given
 from kernels.frontend.onnx import import_model
 from kernels.frontend.onnx.reading.model_file import ModelFile
 from kernels.ir.graph import Graph
+from kernels.ir.packed import FORMATS, PackedMatrix, is_finite
 
 from .decoder import Sizes, Stored, decoder_of
 from .header import MAGIC, Tensor, read_header
@@ -98,12 +99,14 @@ class GgufFile(ModelFile):
     _keeps: bool = False
 
     def array(self, tensor: onnx.TensorProto) -> npt.NDArray[Any]:
-        """The content of an initializer, in fp32. Raises ModelError."""
+        """The content of an initializer: packed as it is in the file, or in fp32. Raises ModelError."""
         found = self.stored[tensor.name]
         if found.array is not None or found.tensor is None:
             return np.asarray(found.array)
         if (known := self._kept.get(f"{tensor.name}:")) is not None:
             return known
+        if found.tensor.kind in FORMATS and len(found.tensor.shape) == 2:
+            return self._kept.setdefault(f"{tensor.name}:", self._packed(found.tensor, found))
         whole = self._unpacked(found.tensor)
         if found.rows is not None:
             whole = whole[found.rows]
@@ -116,16 +119,30 @@ class GgufFile(ModelFile):
             tensor.CopyFrom(onnx.numpy_helper.from_array(np.ascontiguousarray(self.array(tensor)), tensor.name))
         return self.proto
 
+    def _packed(self, tensor: Tensor, stored: Stored) -> Any:
+        """A tensor as it lies in the file, of which only an order of rows makes a copy. Raises ModelError."""
+        if tensor.name not in self._kept:
+            raw = np.asarray(np.memmap(self.path, np.uint8, "r", tensor.start, (tensor.size,)))
+            matrix: Any = PackedMatrix(FORMATS[tensor.kind], raw.reshape(tensor.shape[0], -1), tensor.shape[1])
+            self._kept[tensor.name] = _finite(tensor, matrix)
+        found: Any = self._kept[tensor.name]
+        found = found if stored.rows is None else found.rows(stored.rows)
+        return found.T if stored.turned else found
+
     def _unpacked(self, tensor: Tensor) -> npt.NDArray[np.float32]:
         """A tensor in fp32; of a word's row and of the last layer it is one array."""
         if tensor.name not in self._kept:
-            array = unpacked(self.path, tensor)
-            if not np.isfinite(array).all():
-                raise ModelError(f"tensor {tensor.name!r} holds NaN or infinity; convert the model again")
+            array = _finite(tensor, unpacked(self.path, tensor))
             if not tensor.name.startswith("token_embd"):
                 return array
             self._kept[tensor.name] = array
         return self._kept[tensor.name]
+
+
+def _finite(tensor: Tensor, array: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    if not is_finite(array):
+        raise ModelError(f"tensor {tensor.name!r} holds NaN or infinity; convert the model again")
+    return array
 
 
 def unpacked(path: Path, tensor: Tensor) -> npt.NDArray[np.float32]:

@@ -14,6 +14,7 @@ import onnx
 
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.ir.graph import Array, Node
+from kernels.ir.packed import PackedMatrix, is_finite
 from kernels.ir.shapes import output_shape
 from kernels.ir.types import ElementType, of_numpy
 
@@ -34,7 +35,10 @@ def may_wrap(kind: np.dtype[Any]) -> bool:
 
 
 def as_stored(value: AnyArray) -> AnyArray:
-    """Return an array as a graph's constant: whole numbers as they are, floating point as fp32."""
+    """Return an array as a graph's constant: whole numbers as they are, floating point as fp32, packed
+    matrices as they are."""
+    if isinstance(value, PackedMatrix):
+        return value
     with np.errstate(over="ignore", invalid="ignore"):
         whole = np.asarray(value).dtype.kind in "biu"
         return np.asarray(value, None if whole else np.float32, order="C")
@@ -241,19 +245,19 @@ class Context:
     def finite(self, node: OnnxNode, index: int) -> AnyArray:
         """Value of a constant input in floating point. Raises ModelError for NaN and infinity, naming the tensor."""
         value = self.constant(node, index)
+        if is_finite(value):
+            return value
         name = node.input(index)
         wrong = value.size - np.count_nonzero(np.isfinite(value))
-        if wrong:
-            raise (ModelError if np.isnan(value).any() else UnsupportedNode)(
-                f"tensor {name!r} (node {node.name!r}) holds {wrong} NaN or infinite values of {value.size}; "
-                "export the model again from intact weights"
-            )
-        return value
+        raise (ModelError if np.isnan(value).any() else UnsupportedNode)(
+            f"tensor {name!r} (node {node.name!r}) holds {wrong} NaN or infinite values of {value.size}; "
+            "export the model again from intact weights"
+        )
 
     def known_finite(self, node: OnnxNode, index: int) -> AnyArray | None:
         """Value of an input, where it is a constant of finite numbers. Raises ModelError for NaN."""
         value = self.constants.get(node.input(index))
-        if value is None or np.isfinite(value).all():
+        if value is None or is_finite(value):
             return value
         return self.finite(node, index) if np.isnan(value).any() else None
 
@@ -266,7 +270,7 @@ class Context:
     def add_weight(self, name: str, value: AnyArray) -> str:
         """Keep a derived weight under a name near the one given; returns the name."""
         array = as_stored(value)
-        if not np.isfinite(array).all():
+        if not is_finite(array):
             raise ModelError(f"tensor {name!r}: its values do not fit into fp32; export the model again")
         unique, n = name, 1
         while self._taken(unique, array):
@@ -279,7 +283,7 @@ class Context:
         """Return whether a weight may not have this name: something else has it, or will."""
         if name in self.shapes:
             known = self.weights.get(name)
-            return known is None or known.dtype != array.dtype or not np.array_equal(known, array)
+            return known is None or known.dtype != array.dtype or not (known is array or np.array_equal(known, array))
         return name in self.reserved and name not in self.constants
 
     def fresh(self, base: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernels.frontend.spelling import spelled
+from kernels.ir.packed import PackedMatrix
 
 from .context import AnyArray, Context, OnnxNode
 
@@ -57,7 +58,8 @@ class Nodes:
     def store(self, value: Any, kind: type[np.generic] = np.int64) -> str:
         """A new constant."""
         name = self.fresh("constant")
-        self.to.constants[name] = np.asarray(value, kind)
+        content: Any = value if isinstance(value, PackedMatrix) else np.asarray(value, kind)
+        self.to.constants[name] = content
         return name
 
     def constant(self, index: int) -> AnyArray:

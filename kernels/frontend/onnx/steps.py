@@ -12,6 +12,7 @@ from kernels.errors import ModelError
 from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode, as_stored
 from kernels.ir.expressions import LETTERS, Expression, number_of, with_operands
 from kernels.ir.graph import Graph, Node
+from kernels.ir.packed import is_finite
 from kernels.ir.shapes import MAX_TAKE_RANK, MAX_TRANSPOSE_RANK, output_shape
 from kernels.ir.taking import joined
 from kernels.reference import evaluate
@@ -103,14 +104,16 @@ class Steps:
         """A weight of this content, infinities included; `nan`: NaN, too, which else is refused."""
         base = name or f"{next(filter(None, self.node.outputs))}.constant"
         content = as_stored(array)
-        if not nan and np.isnan(content).any():
+        finite = is_finite(content)
+        if not (nan or finite) and np.isnan(content).any():
             raise ModelError(
                 f"tensor {base!r} (node {self.node.name!r}) holds NaN; export the model from intact weights"
             )
         known = self.to.constants.get(base)
-        if known is not None and (known.shape != content.shape or not np.array_equal(known, content, equal_nan=True)):
+        other = None if known is content else known
+        if other is not None and (other.shape != content.shape or not np.array_equal(other, content, equal_nan=True)):
             base = f"{base}.{len(self.to.nodes)}"
-        if np.isfinite(content).all():
+        if finite:
             return self.to.add_weight(base, content)
         unique = self.to.fresh(base)
         self.to.weights[unique], self.to.shapes[unique] = content, content.shape

@@ -16,6 +16,7 @@ import numpy as np
 from kernels.catalog.convolution import Convolution, conv_node, convolution_of, random_constants
 from kernels.catalog.family import Family, Untiled, trial_graph
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.packed import is_finite
 from kernels.options import Choice, Limits, Options
 
 from .packing import BLOCK, WINOGRAD_TILE
@@ -210,7 +211,7 @@ def fits_int8(options: Options, graph: Graph, node: Node) -> bool:
     weight = graph.constants[node.inputs[1]]
     if node.op == "conv":
         return int8_fits(convolution_of(graph, node), weight)
-    return weight.shape[0] <= INT8_DEPTH and bool(np.isfinite(weight).all())
+    return weight.shape[0] <= INT8_DEPTH and is_finite(weight)
 
 
 def winograd_pays(conv: Convolution) -> bool:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
-import numpy as np
 import numpy.typing as npt
 
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.packed import PackedMatrix
 from kernels.ir.programs import Held, held
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
+from kernels.lower.panels import in_panels, layout_of
 from kernels.lower.traffic import touched
 from kernels.options import Options
 from kernels.plan.model import ITEM_BYTES, BufferArgument, Dispatch, Dtype, PartArgument, Tensor
@@ -91,10 +92,16 @@ class CpuContext:
             self._made[key] = make()
         return cast(T, self._made[key])
 
-    def packed(self, name: str, array: npt.NDArray[np.int8] | npt.NDArray[np.int32]) -> str:
+    def packed(self, name: str, array: npt.NDArray[Any]) -> str:
         """Whole numbers in an operation's own order."""
-        described = Tensor(shape=array.shape, dtype="i8" if array.dtype == np.int8 else "i32", layout="packed")
+        kinds: dict[str, Dtype] = {"int8": "i8", "int32": "i32", "uint8": "u8"}
+        described = Tensor(shape=array.shape, dtype=kinds[array.dtype.name], layout="packed")
         return self.draft.add_weight(name, array.tobytes(), described)
+
+    def panels(self, name: str, matrix: PackedMatrix) -> tuple[str, dict[str, int]]:
+        """Weights that stay packed, and what an operation is told of them: the same for all that read their bytes."""
+        buffer = self.once(("panels", id(matrix.data)), lambda: self.packed(name, in_panels(matrix)))
+        return buffer, layout_of(matrix.format)
 
     def write(self, tensor: str, role: Role = "activation") -> str:
         """A new buffer for a row-major tensor; that of a concat where the tensor is its beginning."""
@@ -228,9 +235,19 @@ class CpuContext:
                 work_items=(1, 1, 1),
                 arguments=arguments({n: self._argument(b) for n, b in buffers.items()}, names, ints, floats or {}),
                 flops=flops,
-                bytes=sum(n * ITEM_BYTES[self.held(name)] for name, n in touched(self.graph, node).items()),
+                bytes=sum(
+                    self._bytes(name, n, packed=operation.endswith("_packed"))
+                    for name, n in touched(self.graph, node).items()
+                ),
             )
         )
+
+    def _bytes(self, tensor: str, count: int, *, packed: bool) -> int:
+        """Bytes of so many of a tensor's numbers, as an operation reads them."""
+        constant = self.graph.constants.get(tensor)
+        if packed and isinstance(constant, PackedMatrix):
+            return -(-count * constant.data.nbytes // constant.size)
+        return count * ITEM_BYTES[self.held(tensor)]
 
 
 def _placeable(graph: Graph, in_blocks: frozenset[str]) -> dict[str, tuple[str, int]]:

@@ -12,6 +12,7 @@ from kernels.errors import UnsupportedNode
 from kernels.ir.activations import as_map
 from kernels.ir.expressions import LETTERS, MAX_INSTRUCTIONS, MAX_NUMBERS, Instruction, program_of
 from kernels.ir.graph import Node
+from kernels.ir.packed import PackedMatrix
 from kernels.ir.programs import Held, computed, whole_value
 from kernels.ir.shapes import MAX_TAKE_RANK, REDUCTIONS, Shape
 from kernels.ir.sorting import GIVES, twin
@@ -141,11 +142,17 @@ def move(
 
 def lower_gather(context: CpuContext, node: Node) -> None:
     shape, axis = context.graph.shapes[node.inputs[0]], node.attributes["axis"]
+    table, indices = context.graph.constants.get(node.inputs[0]), context.read(node.inputs[1])
+    if isinstance(table, PackedMatrix) and axis == 0 and not table.is_turned:
+        src, layout = context.panels(node.inputs[0], table)
+        ints = {"axis": shape[0], "inner": shape[1], "count": prod(context.graph.shapes[node.inputs[1]]), **layout}
+        context.call("gather_packed", node, {"src": src, "indices": indices, "dst": context.write(node.output)}, ints)
+        return
     ints = {
         "outer": prod(shape[:axis]), "axis": shape[axis], "inner": prod(shape[axis + 1 :]),
         "count": prod(context.graph.shapes[node.inputs[1]]),
     }  # fmt: skip
-    src, indices = (context.read(name) for name in node.inputs)
+    src = context.read(node.inputs[0])
     context.call("gather_values", node, {"src": src, "indices": indices, "dst": context.write(node.output)}, ints)
 
 

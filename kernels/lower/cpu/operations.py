@@ -12,6 +12,7 @@ import numpy as np
 from kernels.errors import UnsupportedNode
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Node
+from kernels.ir.packed import PackedMatrix
 from kernels.ir.taking import Axis
 from kernels.lower.activation import activation_scalars
 
@@ -66,9 +67,14 @@ def _dense(context: CpuContext, node: Node) -> None:
             ints, floats = {**ints, **given, "offsets": int(offsets)}, {**floats, **step}
             context.draft.chosen[node.name] = "int8"
         else:
-            operation, joins = "dense_nc16", node.attributes.get("joins", "")
+            operation, joins, buffers = "dense_nc16", node.attributes.get("joins", ""), {}
             pack = partial(context.weight, f"{node.name}:weight", layout="packed")
-            buffers = {"weight": context.once(("dense", node.inputs[1]), lambda: pack(pack_dense(weight)))}
+            if isinstance(weight, PackedMatrix) and weight.is_turned:
+                operation = "dense_packed"
+                buffers["weight"], layout = context.panels(f"{node.name}:weight", weight)
+                ints |= layout
+            else:
+                buffers["weight"] = context.once(("dense", node.inputs[1]), lambda: pack(pack_dense(weight)))
             buffers |= {"beside": context.read(node.inputs[3]) if joins else dst}
             ints |= {"joins": _JOINS.index(joins)}
         if has_bias:

@@ -11,6 +11,7 @@ import numpy as np
 from kernels.ir.cache import CACHED
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers
+from kernels.ir.packed import PackedFormat, format_of, joined_columns
 from kernels.ir.shapes import Shape
 from kernels.passes.rewrite import fresh, prune, rebuilt
 
@@ -91,10 +92,11 @@ def _one_product(graph: Graph) -> Graph:
         for index, name in enumerate(node.inputs):
             if node.op != "reshape" and name:
                 readers.setdefault(_source(name, writers), []).append(node if index == _looked_at(node) else _OTHER)
-    layers: dict[str, list[Node]] = {}
+    layers: dict[tuple[str, PackedFormat | None], list[Node]] = {}
     for node in graph.nodes:
         if node.op == "dense" and _is_free(graph, node, readers.get(node.output, [])):
-            layers.setdefault(_source(node.inputs[0], writers), []).append(node)
+            packed = format_of(graph.constants[node.inputs[1]])
+            layers.setdefault((_source(node.inputs[0], writers), packed), []).append(node)
     constants: dict[str, Array] = {}
     shapes: dict[str, Shape] = {}
     moved: dict[str, tuple[str, int, int, int]] = {}
@@ -108,7 +110,7 @@ def _one_product(graph: Graph) -> Graph:
             moved[node.output] = whole, first, width, total
             found[node.output] = None
         weights = [graph.constants[node.inputs[1]] for node in same]
-        constants[f"{whole}.weight"] = np.concatenate(weights, 1)
+        constants[f"{whole}.weight"] = joined_columns(weights)
         biases = [graph.constants[name] if (name := (*node.inputs, "")[2]) else None for node in same]
         inputs: tuple[str, ...] = (same[0].inputs[0], f"{whole}.weight")
         if any(bias is not None for bias in biases):

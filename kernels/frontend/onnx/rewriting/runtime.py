@@ -10,6 +10,7 @@ import onnx
 
 from kernels.frontend.onnx.nodes import Nodes
 from kernels.frontend.onnx.operator import Operator, always
+from kernels.ir.packed import PackedMatrix, few_bits
 
 from . import attention, dynamic, grouped
 
@@ -85,6 +86,10 @@ def _few_bits(n: Nodes) -> None:
     if bits not in (2, 4, 8) or n.node.input(4):
         n.node.reject(f"bits = {bits} with or without an order of its own (g_idx); 2, 4 and 8 bits in order are known")
     blocks = -(-k // block)
+    if (matrix := _packed(n, k, blocks, bits, block)) is not None:
+        y = n.matmul(n.node.input(0), n.store(matrix.T, np.float32))
+        n.end(n.add(y, n.node.input(5)) if n.node.input(5) else y)
+        return
     weight = _unpacked(n.constant(1).reshape(count, blocks, -1), bits)[..., :block].astype(np.float32)
     scales = n.constant(2).reshape(count, blocks, 1).astype(np.float32)
     zeros = np.full((count, blocks, 1), 2.0 ** (bits - 1), np.float32)
@@ -95,6 +100,20 @@ def _few_bits(n: Nodes) -> None:
     whole = ((weight - zeros.astype(np.float32)) * scales).reshape(count, -1)[:, :k].T
     y = n.matmul(n.node.input(0), n.store(whole, np.float32))
     n.end(n.add(y, n.node.input(5)) if n.node.input(5) else y)
+
+
+def _packed(n: Nodes, columns: int, blocks: int, bits: int, block: int) -> PackedMatrix | None:
+    """The weights as they are stored, where kernels know such blocks."""
+    codes, scales, zeros = n.constant(1), n.constant(2), n.constant(3) if n.node.input(3) else None
+    known = bits in _PACKED_BITS and block in _PACKED_BLOCKS and scales.dtype in (np.float16, np.float32)
+    if not known or (zeros is not None and zeros.dtype != np.uint8):
+        return None
+    packed = few_bits(bits, block, scales.dtype, zeros=zeros is not None)
+    rows = np.empty((codes.size // (blocks * block * bits // 8), blocks), packed.stored)
+    rows["q"], rows["d"] = codes.reshape(*rows.shape, -1), scales.reshape(rows.shape)
+    if zeros is not None:
+        rows["z"] = _unpacked(zeros.reshape(len(rows), -1), bits)[:, :blocks]
+    return PackedMatrix(packed, rows.view(np.uint8).reshape(len(rows), -1), columns)
 
 
 def _unpacked(array: np.ndarray, bits: int) -> np.ndarray:
@@ -126,6 +145,7 @@ def _matmul(n: Nodes) -> None:
     n.end(y if alpha == 1 else n.mul(y, n.store(alpha, np.float32)))
 
 
+_PACKED_BITS, _PACKED_BLOCKS = (4, 8), (16, 32, 64, 128, 256)
 _CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 

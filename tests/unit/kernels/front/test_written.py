@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx import load_onnx
+from kernels.ir.packed import PackedMatrix
 from kernels.reference import evaluate
 
 from .onnx_models import run_onnxruntime, save_model
@@ -117,14 +118,21 @@ def test_operators_of_onnxruntime_are_what_it_computes(tmp_path: Path, seed: int
 
 
 @pytest.mark.parametrize("zeros", [True, False])
-def test_weights_of_four_bits_are_unpacked(tmp_path: Path, seed: int, zeros: bool) -> None:
-    """30 inputs in blocks of 16: the last one is not full."""
+@pytest.mark.parametrize("bits", [4, 8])
+def test_weights_of_few_bits(tmp_path: Path, seed: int, bits: int, zeros: bool) -> None:
+    """The last block may not be full. They are packed in the graph, and are what onnxruntime makes of them."""
     rng = np.random.default_rng(seed)
-    stored = {"w": rng.integers(0, 256, (5, 2, 8)).astype(np.uint8), "s": rng.random(10).astype(np.float32)}
-    stored |= {"z": rng.integers(0, 256, 5).astype(np.uint8)} if zeros else {}
-    node = own("MatMulNBits", f"x w s {'z' if zeros else ''}", K=30, N=5, bits=4, block_size=16)
-    path = with_domain(save_model(tmp_path / "m.onnx", [node], {"x": (3, 30)}, ["out"], stored))
-    agrees(path, {"x": rng.standard_normal((3, 30)).astype(np.float32)})
+    block, outputs = 1 << int(rng.integers(4, 9)), int(rng.integers(1, 40))
+    inputs = int(rng.integers(1, 3 * block))
+    blocks = -(-inputs // block)
+    stored = {"w": rng.integers(0, 256, (outputs, blocks, block * bits // 8)).astype(np.uint8)}
+    stored |= {"s": rng.random(outputs * blocks).astype(np.float32) / inputs}
+    stored |= {"z": rng.integers(0, 256, outputs * -(-blocks * bits // 8)).astype(np.uint8)} if zeros else {}
+    kind = {"K": inputs, "N": outputs, "bits": bits, "block_size": block}
+    node = own("MatMulNBits", f"x w s {'z' if zeros else ''}", **kind)
+    path = with_domain(save_model(tmp_path / "m.onnx", [node], {"x": (3, inputs)}, ["out"], stored))
+    agrees(path, {"x": rng.standard_normal((3, inputs)).astype(np.float32)})
+    assert [each.shape for each in load_onnx(path).constants.values() if isinstance(each, PackedMatrix)]
 
 
 @pytest.mark.parametrize("columns", [False, True])

@@ -1,11 +1,13 @@
 // dense with weights in blocks of sixteen outputs: they are read once, in order, for all rows that fit in registers.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "backends/cpu/operations/dense_call.h"
 #include "nc16.h"
 #include "kernels.h"
+#include "backends/cpu/packed/call.h"
 
 namespace pocketfarm::cpu {
 namespace {
@@ -20,18 +22,25 @@ constexpr int64_t kMostTile = 14 * 2 * kBlock;
 constexpr int64_t kDeep = 4096, kMuch = int64_t{1} << 22, kPart = 512, kPartFloats = int64_t{1} << 17;
 constexpr int64_t kMostSums = int64_t{1} << 21;
 
-Status check(const Call& call) {
-  const DenseCall v(call);
-  return Check(call)
-      .sizes({v.n, v.c, v.m})
+Check& check_rows(Check& check, const DenseCall& v) {
+  return check.sizes({v.n, v.c, v.m})
       .range("activation", v.activation, 0, kLastActivation)
       .holds("src", 0, {v.n, v.c})
-      .holds("weight", 1, {blocks_of(v.m), v.c, kBlock})
       .range("joins", v.joins, 0, 2)
       .holds("bias", 2, {v.has_bias ? blocks_of(v.m) * kBlock : 1})
       .holds("beside", 3, {v.joins ? v.n : 1, v.joins ? v.m : 1})
-      .holds("dst", 4, {v.n, v.m})
-      .status();
+      .holds("dst", 4, {v.n, v.m});
+}
+
+Status check(const Call& call) {
+  const DenseCall v(call);
+  Check check(call);
+  return check_rows(check, v).holds("weight", 1, {blocks_of(v.m), v.c, kBlock}).status();
+}
+
+// Of few bits, columns of weights that are floats at once: of a single tile of rows the first-level cache keeps them.
+int64_t unpacked_columns(const DenseCall& v) {
+  return v.n <= nc16_kernels().pixels ? kMostPackedBlock : (v.c + kMostPackedBlock - 1) / kMostPackedBlock * kMostPackedBlock;
 }
 
 // Tile `tile` of `tiles` has the rows from this one on; they lie one after the other in the panels.
@@ -49,6 +58,8 @@ struct Step {
   const float* values;
   int64_t row, rows, block, blocks, first, last;
   bool ahead;
+  const float* weight;
+  int64_t weight_stride;  // from block to block
 };
 
 // Into `tile`, (blocks, rows, 16); a step that is not the first adds to what lies there.
@@ -60,8 +71,8 @@ void multiply(const DenseCall& v, const Step& step, float* tile) {
   product.entries = product.run = (step.last - step.first) / kBlock;
   product.tail_lanes = static_cast<int>((step.last - step.first) % kBlock);
   product.tail_entries = product.tail_lanes > 0 ? 1 : 0;
-  product.weight = v.weight + (step.block * v.c + step.first) * kBlock;
-  product.weight_stride = v.c * kBlock;
+  product.weight = step.weight;
+  product.weight_stride = step.weight_stride;
   product.ahead = step.ahead ? step.blocks * product.weight_stride : 0;
   product.blocks = static_cast<int>(step.blocks);
   product.pixels = static_cast<int>(step.rows);
@@ -110,6 +121,39 @@ class Layer {
       }
   }
 
+  // Weights of few bits are floats in `memory`, for all tiles of rows, or where there is one, as many at once as the first-level
+  // cache keeps.
+  void run_packed(const Task& task, const Packed& packed, float* memory) const {
+    float tile[kMostTile];
+    const auto* bytes = reinterpret_cast<const uint8_t*>(v_.weight);
+    const int64_t columns = unpacked_columns(v_), stride = columns * kBlock, row = packed.blocks(v_.c) * packed.bytes();
+    for (int64_t pair = task.first_pair; pair < task.last_pair; ++pair)
+      for (int64_t first = 0; first < v_.c; first += columns)
+        for (int64_t i = task.first_tile; i < task.last_tile; ++i) {
+          Step part = step(i, pair, first, std::min(v_.c, first + columns), false);
+          part.weight = memory, part.weight_stride = stride;
+          for (int64_t b = 0; b < part.blocks && i == task.first_tile; ++b)
+            nc16_kernels().unpack(packed, bytes + (part.block + b) * row + first / packed.block * packed.bytes(),
+                                  packed.blocks(part.last - first), memory + b * stride);
+          multiply(v_, part, tile);
+          if (part.last == v_.c) finish(v_, part, tile);
+        }
+  }
+
+  // One row: codes are multiplied as they are, and `sums` of its groups say how far their products were moved.
+  void run_packed_row(const Task& task, const Packed& packed, const float* sums) const {
+    float tile[kMostTile];
+    const int64_t row = packed.blocks(v_.c) * packed.bytes();
+    for (int64_t pair = task.first_pair; pair < task.last_pair; ++pair) {
+      const Step whole = step(0, pair, 0, v_.c, false);
+      for (int64_t b = 0; b < whole.blocks; ++b)
+        nc16_kernels().packed_row(packed, reinterpret_cast<const uint8_t*>(v_.weight) + (whole.block + b) * row, panels_, sums,
+                                  packed.blocks(v_.c), tile + b * kBlock);
+      if (v_.has_bias) for (int64_t i = 0; i < whole.blocks * kBlock; ++i) tile[i] += v_.bias[whole.block * kBlock + i];
+      finish(v_, whole, tile);
+    }
+  }
+
   // Where they are too many for it: parts of the rows stay there while all weights of these inputs meet them.
   void run_in_parts(const Task& task) const {
     const int64_t kept = (task.last_pair - task.first_pair) * kMostTile;  // sums of one tile of rows
@@ -133,7 +177,7 @@ class Layer {
   Step step(int64_t tile, int64_t pair, int64_t first, int64_t last, bool ahead) const {
     const int64_t row = first_row(v_, tile, tiles_), block = pair * pair_;
     return {panels_ + row * width_, row, first_row(v_, tile + 1, tiles_) - row, block,
-            std::min(pair_, blocks_of(v_.m) - block), first, last, ahead};
+            std::min(pair_, blocks_of(v_.m) - block), first, last, ahead, v_.weight + (block * v_.c + first) * kBlock, v_.c * kBlock};
   }
 
   const DenseCall& v_;
@@ -141,8 +185,8 @@ class Layer {
   const int64_t tiles_, width_, pair_;
 };
 
-float* gather(const DenseCall& v, int64_t tiles, int64_t width, ThreadPool& pool) {
-  float* panels = pool.scratch(0, static_cast<size_t>(width * v.n));
+float* gather(const DenseCall& v, int64_t tiles, int64_t width, ThreadPool& pool, int64_t behind) {
+  float* panels = pool.scratch(0, static_cast<size_t>(width * v.n + behind));
   pool.each(tiles, [&](int64_t tile, int) {
     const int64_t row = first_row(v, tile, tiles);
     gather_rows(v, row, first_row(v, tile + 1, tiles) - row, panels + row * width);
@@ -150,29 +194,60 @@ float* gather(const DenseCall& v, int64_t tiles, int64_t width, ThreadPool& pool
   return panels;
 }
 
-void run(const Call& call, ThreadPool& pool) {
-  const DenseCall v(call);
+// The row of a call with zeros up to whole blocks, and behind it the sums of its groups.
+const float* gather_row(const DenseCall& v, const Packed& packed, ThreadPool& pool) {
+  const int64_t columns = packed.blocks(v.c) * packed.block;
+  float* row = pool.scratch(0, static_cast<size_t>(columns + columns / packed.group));
+  std::fill(std::copy_n(v.src, v.c, row), row + columns, 0.0f);
+  for (int64_t first = 0; first < columns; first += packed.group) {
+    float parts[kBlock] = {};
+    for (int64_t k = 0; k < packed.group; ++k) parts[k % kBlock] += row[first + k];
+    row[columns + first / packed.group] = std::accumulate(parts, parts + kBlock, 0.0f);
+  }
+  return row;
+}
+
+void compute(const DenseCall& v, const Packed* packed, ThreadPool& pool) {
   const Nc16Kernels& kernels = nc16_kernels();
   const int64_t blocks = blocks_of(v.m), pairs = (blocks + kernels.blocks - 1) / kernels.blocks;
   const int64_t tiles = (v.n + kernels.pixels - 1) / kernels.pixels, width = blocks_of(v.c) * kBlock;
   const int64_t work = v.n * v.c * v.m;
   const int threads = pool.threads_for(work);
   const int64_t wanted = threads > 1 ? (work < kBrief ? 1 : kTasksPerThread) * threads : 1;
-  const bool in_parts = v.c >= kDeep && v.n * v.c >= kMuch && tiles >= 2 * threads;
+  const bool in_parts = !packed && v.c >= kDeep && v.n * v.c >= kMuch && tiles >= 2 * threads;
   // Threads share out rows where there are enough: they are those that each wrote in the step before.
-  const int64_t across = tiles >= 2 * threads ? threads : 1;
+  const int64_t across = !packed && tiles >= 2 * threads ? threads : 1;
   const int64_t down = in_parts ? 1 : std::min(pairs, std::max<int64_t>(1, wanted / across));
-  const float* panels = v.n == 1 ? v.src : gather(v, tiles, width, pool);  // a row alone lies as it should
+  const int64_t gathered = v.n == 1 ? 0 : width * v.n, unpacked = packed ? kernels.blocks * unpacked_columns(v) * kBlock : 0;
+  const float* panels = v.n == 1 ? (packed ? gather_row(v, *packed, pool) : v.src) : gather(v, tiles, width, pool, unpacked);  // a row alone lies as it should
   const Layer layer(v, panels, tiles, width);
-  pool.each(down * across, [&](int64_t i, int) {
+  pool.each(down * across, [&](int64_t i, int thread) {
     const int64_t group = i / down, part = i % down;
     const Task task{tiles * group / across, tiles * (group + 1) / across, pairs * part / down, pairs * (part + 1) / down};
+    if (packed && v.n == 1) return layer.run_packed_row(task, *packed, panels + packed->blocks(v.c) * packed->block);
+    if (packed) return layer.run_packed(task, *packed, pool.scratch(thread, static_cast<size_t>(gathered + unpacked)) + gathered);
     in_parts ? layer.run_in_parts(task) : layer.run(task);
   }, work);
+}
+
+void run(const Call& call, ThreadPool& pool) { compute(DenseCall(call), nullptr, pool); }
+
+Status check_packed_dense(const Call& call) {
+  const DenseCall v(call);
+  Check check(call);
+  check_rows(check, v);
+  if (!check.status()) check_packed(check, packed_of(call, 6), "weight", 1, v.m, v.c);
+  return check.status();
+}
+
+void run_packed_dense(const Call& call, ThreadPool& pool) {
+  const Packed packed = packed_of(call, 6);
+  compute(DenseCall(call), &packed, pool);
 }
 
 }  // namespace
 
 const Operation kDenseNc16{"dense_nc16", 5, 6, 2, check, run};
+const Operation kDensePacked{"dense_packed", 5, 11, 2, check_packed_dense, run_packed_dense, "fufff"};
 
 }  // namespace pocketfarm::cpu

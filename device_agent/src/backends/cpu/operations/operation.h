@@ -124,7 +124,7 @@ void activate(float* data, int64_t count, int32_t activation, float lo, float hi
 
 extern const Operation kConv2d, kMatmul, kPool2d, kSoftmax, kBinary,
     kAffine, kInstanceNorm, kPad2d, kResize2d, kConv2dIm2col, kIm2col, kConv2dSequential, kDenseSequential, kConv2dNc16, kDepthwiseNc16, kWinogradNc16, kPool2dNc16,
-    kGlobalAveragePoolNc16, kToNc16, kFromNc16, kDenseNc16, kLrnNc16, kAttention, kRowNorm, kAppend, kAttend, kConv2dInt8, kDepthwiseInt8, kDenseInt8, kMap, kMapWhole, kTake, kGatherValues, kPutRows,
+    kGlobalAveragePoolNc16, kToNc16, kFromNc16, kDenseNc16, kDensePacked, kGatherPacked, kLrnNc16, kAttention, kRowNorm, kAppend, kAttend, kConv2dInt8, kDepthwiseInt8, kDenseInt8, kMap, kMapWhole, kTake, kGatherValues, kPutRows,
     kReduce, kSortRows, kSuppressRows, kRoiAlignNc16,
     kGather, kGatherBytes, kActivate,
     kActivationGradient, kCrossEntropy, kSquaredError, kColumnSums, kAccumulate, kGradientStep, kMomentumStep, kCountBatch,
