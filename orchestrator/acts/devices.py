@@ -10,10 +10,12 @@ from functools import partial
 from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import Hold
 from orchestrator.model.errors import DeviceBusy, UnknownName, Unsupported
+from orchestrator.model.people import Right, Role
 from orchestrator.model.record import Outcome
 
 from .act import Acting, Done, PutBack, act, on_pages, some
 
+OPERATES = Right(Role.OPERATE, of="farm")
 HELD = "device_held"
 """The cause of attempts that give way to a hold."""
 
@@ -47,7 +49,7 @@ class Held(Done):
 
 
 @on_pages
-@act
+@act(OPERATES)
 def hold(
     acting: Acting,
     serials: Sequence[str],
@@ -103,7 +105,7 @@ class Released(Done):
 
 
 @on_pages
-@act
+@act(OPERATES)
 def release(acting: Acting, name: str) -> Released:
     """Give a held device work again, or a device or host in quarantine; or take a phone of this host as it is that is
     sick because settings cannot be put back. Raises Unsupported where it is none of these."""
@@ -141,7 +143,7 @@ class Restored(Done):
 
 
 @on_pages
-@act
+@act(OPERATES)
 def restore(acting: Acting, serials: Sequence[str] = ()) -> Restored:
     """Put back what a crash left changed on phones of this machine: these, or all. A device with a running session is
     left to it. Raises UnknownName where nothing is left on one."""

@@ -12,11 +12,13 @@ from orchestrator.coordination import access
 from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import HostState
 from orchestrator.model.errors import DeviceBusy, UnknownName
+from orchestrator.model.people import Right, Role
 from orchestrator.model.quantity import counted
 from orchestrator.model.record import Outcome
 
 from .act import Acting, Done, act, on_pages
 
+OPERATES, ADMINISTERS = Right(Role.OPERATE, of="farm"), Right(Role.ADMINISTER, of="farm")
 REMOVED = "host_removed"
 """The cause of attempts that a host had when it was removed."""
 
@@ -40,14 +42,14 @@ class Stands(Done):
 
 
 @on_pages
-@act
+@act(OPERATES)
 def drain_host(acting: Acting, name: str) -> Stands:
     """Give a host no new work; it finishes its sessions. Raises UnknownName."""
     return _say(acting, name, HostState.DRAINING)
 
 
 @on_pages
-@act
+@act(OPERATES)
 def resume_host(acting: Acting, name: str) -> Stands:
     """Give a drained or removed host work again. Raises UnknownName."""
     return _say(acting, name, HostState.ACTIVE)
@@ -82,7 +84,7 @@ class Added(Done):
         return [f"{self.host} may join this farm"]
 
 
-@act
+@act(ADMINISTERS)
 def add_host(acting: Acting, name: str, secret_sha256: str) -> Added:
     """Give a host access of its own, under a new secret. Raises ServiceDown where no farm runs."""
     redis = acting.site.redis()
@@ -104,7 +106,7 @@ class Removed(Done):
         return [f"{self.host} is removed" + again * bool(self.handed_back)]
 
 
-@act
+@act(ADMINISTERS)
 def remove_host(acting: Acting, name: str, *, force: bool = False) -> Removed:
     """Take a host out of the farm. Raises DeviceBusy where it still runs something and `force` is not given,
     UnknownName, ServiceDown where no farm runs."""

@@ -19,6 +19,7 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.queue_view import WaitingJob
+from orchestrator.model.people import COMMON, Place
 from orchestrator.model.record import Outcome, Record
 from orchestrator.model.stopped import Stopped
 
@@ -30,6 +31,8 @@ from .guard import unseen
 from .incoming import imports
 from .incoming.dead_records import DeadRecords
 from .incoming.imports import Imported
+from .people.audit import Audit
+from .people.people import People
 from .queue import extension
 from .queue.groups import waiting_groups, waiting_in_brief
 from .queue.histories import Served, served
@@ -47,7 +50,6 @@ from .rows import (
 )
 from .runs.nights import Nights
 from .runs.queueing import QueueRuns
-from .said.audit import Audit
 from .said.standing import Standing
 from .tables import JOBS, LANES, number_of
 
@@ -78,6 +80,7 @@ class Ledger:
         self._reader = NewsReader(self._spec, self._fail_choice)
         self.nights, self.queue_runs = Nights(self._database), QueueRuns(self._database)
         self.listed, self.audit = Listed(self._database), Audit(self._database)
+        self.people = People(self._database)
         self.standing = Standing(self._database, quarantine_after, quarantine_s, rest_s)
         self.dead = DeadRecords(self._database, self.offer, self._fail)
 
@@ -107,15 +110,16 @@ class Ledger:
         reserve: Sequence[Job] = (),
         *,
         by: str | None = None,
+        project: str = COMMON,
     ) -> bool:
         """Store an experiment with its jobs, all or nothing; False where it is there already (nothing is changed).
 
         A device runs its jobs in this order. `reserve`: jobs that are held until `extend` decides about them. `by`: who
-        submits it; None: the user of this process.
+        submits it; None: the user of this process. `project`: whose it is.
         """
         rows = experiments.rows_of(jobs, reserve)
         with self._database.write() as connection:
-            return experiments.submit(connection, experiment_id, experiment, rows, exclusions, by)
+            return experiments.submit(connection, experiment_id, experiment, rows, exclusions, by, project)
 
     def experiments(self) -> list[ExperimentRow]:
         """All experiments in order of submission."""
@@ -131,6 +135,11 @@ class Ledger:
         """One experiment. Raises UnknownName where there is none, naming close ones."""
         with self._database.read() as connection:
             return experiments.one(connection, experiment_id)
+
+    def place_of(self, target: str) -> Place:
+        """Return the project and the submitter of an experiment or job. Raises UnknownName."""
+        with self._database.read() as connection:
+            return experiments.place_of(connection, target)
 
     def counts(self, experiment_id: str | None = None) -> dict[str, int]:
         """Number of jobs by state (held, waiting, placed, running, cancelled) or, where done, by outcome."""
