@@ -11,7 +11,10 @@ from threading import Lock
 import uvicorn
 from redis import Redis
 from starlette.applications import Starlette
+from starlette.routing import Mount
 
+from dashboards.api import API, make_api
+from dashboards.api import Sources as ApiSources
 from dashboards.web import Pages, make_app
 from dashboards.web.access import LOOPBACK, Access, token_of
 from farm import endpoints
@@ -56,7 +59,9 @@ def app_of(state: Path, listening: Listening) -> Starlette:
     private = bool(listening.name) or settings().pages_private
     access = Access(token_of(state), names=names, private=private, secure=bool(listening.name))
     given = settings().prometheus_url
-    return make_app(Pages(sources.ledger, sources.redis, access, sources.site, state, sources.exporter, given))
+    api = make_api(ApiSources(sources.ledger, sources.redis, sources.site, token_of(state)))
+    pages = Pages(sources.ledger, sources.redis, access, sources.site, state, sources.exporter, given)
+    return make_app(pages, [Mount(API, api)])
 
 
 def serve(state: Path, listening: Listening) -> None:

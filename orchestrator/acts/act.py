@@ -214,7 +214,7 @@ def _let(acting: Acting, asked: Act, at: At | None, given: Given) -> None:
     first = next((each for key, each in given.items() if key != "acting"), "")
     target = some([*map(str, first)]) if isinstance(first, tuple | list) else str(first)[:200]
     ledger.audit.note(actor, asked.name, target, f"refused: {why}", refused=True)
-    if asked.needs.of == "project" and not all(actor.grants.reach(Role.VIEW, place.project) for place in places):
+    if at is of_targets and not all(actor.grants.reach(Role.VIEW, place.project) for place in places):
         raise UnknownName(f"there is no experiment or job {target!r}")
     raise NotAllowed(f"{actor.who} may not {asked.name}: {why}", remedy="ask who administers the farm or the project")
 

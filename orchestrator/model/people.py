@@ -150,6 +150,10 @@ class Person:
     ended_at: float | None
     """Unix time from which they may nothing; None: they may."""
 
+    @property
+    def is_service(self) -> bool:
+        return self.kind is Kind.SERVICE
+
 
 @dataclass(frozen=True)
 class Project:
