@@ -38,7 +38,7 @@ LEFT_OUT = Path | None
 
 
 class Answer(BaseModel):
-    """What came of an act."""
+    """The result of an act."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -29,7 +29,7 @@ JOB_WORDS = "held waiting placed running ok invalid failed lost killed cancelled
 
 
 class Me(BaseModel):
-    """Who asks, and what they may do."""
+    """The person who asks, and their roles."""
 
     model_config = ConfigDict(frozen=True)
 

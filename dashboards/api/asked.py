@@ -1,4 +1,4 @@
-"""What a route is given: who asks, and the farm that is asked."""
+"""The material of a route: who asks, and the farm that is asked."""
 
 from __future__ import annotations
 

@@ -20,14 +20,14 @@ from .problems import problem, told
 
 log = logging.getLogger(__name__)
 OPEN = frozenset({"/health", "/openapi.json"})
-"""What anybody may ask; how a person logs in comes here."""
+"""The paths that are open to anybody; how a person logs in comes here."""
 LONGEST = 4 << 20
 """Bytes of a body: an experiment of ten thousand cells takes less than one of them."""
 TOO_LONG = f"a body has at most {LONGEST} bytes"
 
 
 class Known:
-    """Those who show a token: the owner of the machine by the farm's own, people by theirs."""
+    """The bearers of tokens: the owner of the machine by the farm's own, people by theirs."""
 
     def __init__(self, own: str, ledger: Callable[[], Ledger]) -> None:
         self._own, self._ledger = own.encode(), ledger

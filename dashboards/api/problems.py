@@ -32,7 +32,7 @@ MOST_TOLD = 20
 
 
 class Problem(BaseModel):
-    """What went wrong."""
+    """The form of a fault."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -30,7 +30,7 @@ def add_progress(app: FastAPI) -> None:
         PATH, operation_id="progress", tags=["answers"], response_class=StreamingResponse,
         summary="Stream how far an experiment is, each time that it changes, until it is over.",
         description=f"Takes the role `{SEES.least}` ({SEES.of}). Events are JSON: `counts`, `finished`.",
-        responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+        responses={200: {"content": {"text/event-stream": {}}}},
         openapi_extra={"x-right": vars(SEES)},
     )(progress)  # fmt: skip
 

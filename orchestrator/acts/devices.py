@@ -9,7 +9,7 @@ from functools import partial
 
 from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import Hold
-from orchestrator.model.errors import DeviceBusy, UnknownName, Unsupported
+from orchestrator.model.errors import DeviceBusy, SpecError, UnknownName, Unsupported
 from orchestrator.model.people import Right, Role
 from orchestrator.model.record import Outcome
 
@@ -62,10 +62,12 @@ def hold(
     """Hold devices, all or none, until then (Unix time; None: until they are released) for who acts and what they
     submit. `alone`: not even for that. `now`: alone, and what runs there is tried again elsewhere and pays nothing.
 
-    Raises UnknownName for a device that no host announces and no experiment names, DeviceBusy where somebody else holds
-    one, and with `now` ServiceDown where no farm runs.
+    Raises SpecError where no device is named, UnknownName for one that no host announces and no experiment names,
+    DeviceBusy where somebody else holds one, and with `now` ServiceDown where no farm runs.
     """
     ledger, wanted = acting.ledger, sorted(set(serials))
+    if not wanted:
+        raise SpecError("no device is named", remedy="name one or more; `farm devices` lists them")
     leases = Leases(acting.site.redis()) if now else None
     _check_known(acting, wanted)
     take(acting, wanted, until, note, alone=alone or now)

@@ -282,8 +282,8 @@ PEOPLE = Table(
     Column("since", Time, nullable=False),
     Column("ended_at", Time),
 )
-"""Who may use the farm beside the owner of its machine. `role`: in the farm; empty: none. A row stays when somebody
-leaves: what they did bears their name."""
+"""The people who may use the farm beside the owner of its machine. `role`: in the farm; empty: none. A row stays when
+somebody leaves: what they did bears their name."""
 
 PROJECTS = Table(
     "projects",
@@ -327,7 +327,7 @@ ANSWERS = Table(
     Column("answer", Text, nullable=False),
     Column("at", Time, nullable=False),
 )
-"""What acts answered that were asked for once under a key, for a day: the same request gets the same answer."""
+"""Answers of acts that were asked for once under a key, for a day: the same request gets the same one."""
 
 NIGHTS = Table(
     "nights",

@@ -80,7 +80,7 @@ class Unsupported(StableError):
 
 
 class NotAllowed(StableError):
-    """Who asks has no right to it."""
+    """The person who asks has no right to it."""
 
     cause = "not_allowed"
 

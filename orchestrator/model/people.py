@@ -131,7 +131,7 @@ class Right:
 
 
 class Kind(StrEnum):
-    """What somebody is."""
+    """The kinds of people."""
 
     PERSON = "person"
     SERVICE = "service"
@@ -167,7 +167,7 @@ class Project:
 
 @dataclass(frozen=True)
 class Token:
-    """What is known of a token; its text was shown once."""
+    """A token without its text, which was shown once."""
 
     id: str
     person: str

@@ -22,7 +22,7 @@ USED_S = 60.0
 
 @dataclass(frozen=True)
 class Bearer:
-    """Who shows a token, and what it lets them do."""
+    """The person behind a token, and what it lets them do."""
 
     person: str
     grants: Grants

@@ -6,6 +6,7 @@ import http.client
 import itertools
 import json
 import random
+import re
 import tempfile
 import threading
 import time
@@ -21,7 +22,7 @@ from dashboards.api import API
 from dashboards.web.access import token_of
 from farm.web.pages import Listening, app_of
 from farm.web.patience import Patient
-from orchestrator.acts import RIGHTS
+from orchestrator.acts import ACTS, RIGHTS
 from orchestrator.coordination.client import client_of
 from orchestrator.ledger import Ledger
 from orchestrator.model.people import Kind, Role
@@ -71,6 +72,7 @@ HIDES = {route for route, (_, _, where) in TABLE.items() if where == "project"} 
     "POST /acts/grant-role",
 }
 """Routes on what is named: where who asks may not view it, it is as if it were not there."""
+PAGE = Path(__file__).parents[3] / "docs" / "architecture" / "people-and-api.md"
 BODIES: dict[str, dict[str, Any]] = {
     "add-host": {"name": "no name", "secret_sha256": "ab" * 32},
     "add-person": {"name": "no name"},
@@ -403,5 +405,11 @@ def test_an_error_says_what_where_and_how_to_mend_it(lab: Lab) -> None:
     assert said["remedy"] is None, "names of another project are not told"
 
 
-def test_there_is_no_act_without_a_right() -> None:
-    assert RIGHTS.keys() == {each.name for each in RIGHTS.values()} and len(RIGHTS) > 20
+def test_the_page_of_people_has_every_act_with_its_right() -> None:
+    rows = re.findall(r"^\| (`.*?) \| (.*?) \| (.*?) \|$", PAGE.read_text(), re.MULTILINE)
+    told = {name: (role, where) for names, role, where in rows for name in re.findall(r"`([^`]+)`", names)}
+    assert RIGHTS.keys() == ACTS.keys() == {name for name in told if not name.startswith(("/", "GET"))}
+    for name, each in RIGHTS.items():
+        needs, (role, where) = each.needs, told[name]
+        own = f"; one's own: {needs.own}" if needs.own else ""
+        assert role == f"{needs.least}{own}" and (where == "farm") is (needs.of == "farm"), name
