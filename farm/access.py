@@ -100,7 +100,8 @@ def site_of(settings: Settings, ledger: Ledger | None) -> Site:
 def user_by(door: str) -> Actor:
     """The user of this process, who acts by a door: whoever has the state folder may do all."""
     from orchestrator.ledger.experiments import user
-    from orchestrator.model.people import WHOLE, Actor, Door
+    from orchestrator.model.people import Door
+    from orchestrator.model.rights import WHOLE, Actor
 
     return Actor(user(), Door(door), WHOLE, socket.gethostname())
 

@@ -139,10 +139,10 @@ DOORS: dict[str, tuple[str, ...]] = {
 NAMES_ON_A_FLOOR = 15
 _CROWDED = {
     22: ("workers/session/conditions",),  # a file is a condition
-    21: ("kernels/ir", "orchestrator/ledger"),  # 2: a decoder, its cache; 1: people
+    21: ("kernels/ir", "orchestrator/ledger", "orchestrator/model"),  # 2: a decoder, its cache; 1: people; 2: rights
     20: (
         *("dashboards/web", "farm", "kernels/frontend/onnx/operators"),
-        *("orchestrator/energy", "orchestrator/model", "orchestrator/queueing"),
+        *("orchestrator/energy", "orchestrator/queueing"),
     ),
     19: ("orchestrator/report",),
     18: (

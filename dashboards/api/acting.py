@@ -15,7 +15,8 @@ from starlette.responses import JSONResponse, Response
 
 from orchestrator.acts import RIGHTS, Act, Actor, Done, DoneBefore
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.people import Once, Role
+from orchestrator.model.people import Role
+from orchestrator.model.rights import Once
 
 from .asked import Asked, here
 

@@ -16,7 +16,8 @@ from orchestrator.ledger import AuditRow, ListedJob
 from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.device import Device
 from orchestrator.model.errors import ServiceDown
-from orchestrator.model.people import Person, Place, Project, Right, Role, Token
+from orchestrator.model.people import Role
+from orchestrator.model.rights import Person, Place, Project, Right, Token
 
 from .asked import Asked
 from .reading import First, Most, Page, Word, page, read

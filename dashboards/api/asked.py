@@ -12,7 +12,8 @@ from orchestrator.acts import Actor, Site
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import NotAllowed, ServiceDown, UnknownName
 from orchestrator.model.live.waiting import WaitReason
-from orchestrator.model.people import Place, Right, Role
+from orchestrator.model.people import Role
+from orchestrator.model.rights import Place, Right
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.experiments import user
 from orchestrator.model.errors import FarmError
-from orchestrator.model.people import WHOLE, Actor, Door
+from orchestrator.model.people import Door
+from orchestrator.model.rights import WHOLE, Actor
 
 from .problems import problem, told
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from fastapi import Depends, FastAPI, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from orchestrator.model.people import Place, Right
+from orchestrator.model.rights import Place, Right
 
 from .asked import Asked, here
 

@@ -14,8 +14,8 @@ from starlette.responses import RedirectResponse, Response
 
 from orchestrator.acts import ON_PAGES, Actor, Done, Door, Site
 from orchestrator.model.errors import FarmError, SpecError, UnknownName
-from orchestrator.model.people import WHOLE
 from orchestrator.model.quantity import parse_seconds
+from orchestrator.model.rights import WHOLE
 
 from . import shown
 from .access import LASTS_S, Access, is_ours

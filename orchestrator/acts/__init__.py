@@ -3,7 +3,8 @@
 The command line, the pages, the notebook and the keeper of nights call these, and show their results as they are.
 """
 
-from orchestrator.model.people import Actor, Door
+from orchestrator.model.people import Door
+from orchestrator.model.rights import Actor
 
 from . import devices, engines, experiments, hosts, nights, people
 from .act import ACTS, ON_PAGES, RIGHTS, Act, Done, DoneBefore, Phones, PutBack, Site

@@ -15,7 +15,8 @@ from redis import Redis
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import FarmError, NotAllowed, SetupError, UnknownName
-from orchestrator.model.people import WHOLE, Actor, Place, Right, Role
+from orchestrator.model.people import Role
+from orchestrator.model.rights import WHOLE, Actor, Place, Right
 from orchestrator.system.config import Settings
 
 P = ParamSpec("P")

@@ -10,8 +10,9 @@ from functools import partial
 from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import Hold
 from orchestrator.model.errors import DeviceBusy, SpecError, UnknownName, Unsupported
-from orchestrator.model.people import Right, Role
+from orchestrator.model.people import Role
 from orchestrator.model.record import Outcome
+from orchestrator.model.rights import Right
 
 from .act import Acting, Done, PutBack, act, on_pages, some
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import UnknownName
-from orchestrator.model.people import Right, Role
+from orchestrator.model.people import Role
 from orchestrator.model.quantity import counted, size_text
+from orchestrator.model.rights import Right
 
 from .act import Acting, Done, act
 from .engine_folder import read_folder

@@ -10,9 +10,10 @@ from orchestrator.ledger import Ledger
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
-from orchestrator.model.people import COMMON, Right, Role
+from orchestrator.model.people import COMMON, Role
 from orchestrator.model.quantity import counted
 from orchestrator.model.record import EarlierReading, Record
+from orchestrator.model.rights import Right
 
 from .act import Acting, Done, act, of_project, of_targets, on_pages, some
 from .submission.submit import wake_scheduler

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import ServiceDown
-from orchestrator.model.people import Actor
+from orchestrator.model.rights import Actor
 
 from .act import Acting, Site, some
 from .devices import hold, release, take

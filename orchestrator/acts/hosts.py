@@ -13,9 +13,10 @@ from orchestrator.coordination import access
 from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import HostState
 from orchestrator.model.errors import DeviceBusy, SetupError, UnknownName
-from orchestrator.model.people import Right, Role
+from orchestrator.model.people import Role
 from orchestrator.model.quantity import counted
 from orchestrator.model.record import Outcome
+from orchestrator.model.rights import Right
 
 from .act import Acting, Done, act, on_pages
 

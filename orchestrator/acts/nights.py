@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.model.errors import UnknownName
-from orchestrator.model.people import Right, Role
+from orchestrator.model.people import Role
+from orchestrator.model.rights import Right
 
 from .act import Acting, Done, act
 

@@ -10,7 +10,8 @@ from datetime import datetime
 
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import SpecError, UnknownName
-from orchestrator.model.people import COMMON, Actor, Kind, Place, Right, Role
+from orchestrator.model.people import COMMON, Kind, Role
+from orchestrator.model.rights import Actor, Place, Right
 
 from .act import Acting, Done, Given, act, of_project
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
@@ -16,7 +16,7 @@ from orchestrator.model.errors import UnknownName
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
-from orchestrator.model.people import COMMON, Place
+from orchestrator.model.people import COMMON
 from orchestrator.model.record import Outcome
 
 from . import queries, templates
@@ -26,6 +26,9 @@ from .queue import changes, extension
 from .rows import OPEN, AnyRow, ExperimentRow, JobState, read_row, readable, readable_rows
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, number_of
 from .templates import NewJobs
+
+if TYPE_CHECKING:
+    from orchestrator.model.rights import Place
 
 _SPEC = select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == bindparam("mine"))
 
@@ -116,6 +119,8 @@ def one(connection: Connection, experiment_id: str) -> ExperimentRow:
 
 def place_of(connection: Connection, target: str) -> Place:
     """Return the project and the submitter of an experiment or job. Raises UnknownName."""
+    from orchestrator.model.rights import Place  # only acts of others than the owner, and the API, ask for it
+
     its = select(JOBS.c.experiment).where(JOBS.c.id == target).scalar_subquery()
     mine = select(EXPERIMENTS.c.project, EXPERIMENTS.c.submitted_by)
     row = connection.execute(mine.where((EXPERIMENTS.c.id == target) | (EXPERIMENTS.c.sequence == its))).first()

@@ -6,7 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DataError
@@ -19,7 +21,7 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.queue_view import WaitingJob
-from orchestrator.model.people import COMMON, Place
+from orchestrator.model.people import COMMON
 from orchestrator.model.record import Outcome, Record
 from orchestrator.model.stopped import Stopped
 
@@ -32,7 +34,6 @@ from .incoming import imports
 from .incoming.dead_records import DeadRecords
 from .incoming.imports import Imported
 from .people.audit import Audit
-from .people.people import People
 from .queue import extension
 from .queue.groups import waiting_groups, waiting_in_brief
 from .queue.histories import Served, served
@@ -52,6 +53,11 @@ from .runs.nights import Nights
 from .runs.queueing import QueueRuns
 from .said.standing import Standing
 from .tables import JOBS, LANES, number_of
+
+if TYPE_CHECKING:
+    from orchestrator.model.rights import Place
+
+    from .people.people import People
 
 LOOK_S = 5.0
 """The time between two looks for jobs that nobody sees."""
@@ -80,7 +86,6 @@ class Ledger:
         self._reader = NewsReader(self._spec, self._fail_choice)
         self.nights, self.queue_runs = Nights(self._database), QueueRuns(self._database)
         self.listed, self.audit = Listed(self._database), Audit(self._database)
-        self.people = People(self._database)
         self.standing = Standing(self._database, quarantine_after, quarantine_s, rest_s)
         self.dead = DeadRecords(self._database, self.offer, self._fail)
 
@@ -98,6 +103,13 @@ class Ledger:
     def together(self) -> AbstractContextManager[None]:
         """Make one transaction of all calls of this thread meanwhile, from the first that writes: all or nothing."""
         return self._database.together()
+
+    @cached_property
+    def people(self) -> People:
+        """The people who may use the farm; read where somebody asks, since most commands do not."""
+        from .people.people import People
+
+        return People(self._database)
 
     # experiments
 

@@ -9,7 +9,8 @@ from rich.markup import escape
 
 from farm.access import COMMAND_LINE, open_ledger, open_site, settings_of, user_by
 from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
-from orchestrator.model.people import Person, Role
+from orchestrator.model.people import Role
+from orchestrator.model.rights import Person
 
 group = typer.Typer(
     name="people",

@@ -11,7 +11,8 @@ from rich.markup import escape
 
 from farm.access import COMMAND_LINE, open_ledger, open_site, settings_of, user_by
 from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
-from orchestrator.model.people import Role, Token
+from orchestrator.model.people import Role
+from orchestrator.model.rights import Token
 
 group = typer.Typer(
     name="tokens",

@@ -17,8 +17,9 @@ from orchestrator.model.base import content_hash
 from orchestrator.model.errors import ServiceDown, SpecError
 from orchestrator.model.experiment import Experiment, Measure
 from orchestrator.model.job import Cell
-from orchestrator.model.people import COMMON, Right, Role
+from orchestrator.model.people import COMMON, Role
 from orchestrator.model.quantity import counted
+from orchestrator.model.rights import Right
 from orchestrator.spec.expansion.expand import Expansion, expand
 
 from .prepare import prepare

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.tables import ANSWERS
 from orchestrator.model.errors import KeyTaken, SpecError
-from orchestrator.model.people import Once
+from orchestrator.model.rights import Once
 
 KEPT_S = 86_400.0
 

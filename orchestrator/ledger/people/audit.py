@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from sqlalchemy import ColumnElement, func, insert, select
 
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import AuditRow
 from orchestrator.ledger.tables import AUDIT
-from orchestrator.model.people import Actor, Door
+from orchestrator.model.people import Door
+
+if TYPE_CHECKING:
+    from orchestrator.model.rights import Actor
 
 
 class Audit:

@@ -10,7 +10,8 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.tables import MEMBERS, PEOPLE, PROJECTS
-from orchestrator.model.people import COMMON, Grants, Kind, Person, Project, Role
+from orchestrator.model.people import COMMON, Kind, Role
+from orchestrator.model.rights import Grants, Person, Project
 
 from . import tokens
 from .answers import Answers

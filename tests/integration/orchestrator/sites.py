@@ -6,7 +6,7 @@ from redis import Redis
 
 from orchestrator.acts import Actor, Door, Site
 from orchestrator.ledger import Ledger
-from orchestrator.model.people import WHOLE
+from orchestrator.model.rights import WHOLE
 from orchestrator.system.config import Settings
 
 ME = Actor("me", Door.COMMAND_LINE, WHOLE)

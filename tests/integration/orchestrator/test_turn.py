@@ -26,8 +26,8 @@ from orchestrator.model.device import Health
 from orchestrator.model.errors import FarmError
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.queue_view import Share
-from orchestrator.model.people import WHOLE
 from orchestrator.model.record import Outcome
+from orchestrator.model.rights import WHOLE
 from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.reconcile import Reconciler
 from orchestrator.scheduling.scheduler import Scheduler
