@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import itertools
 import json
@@ -20,6 +21,7 @@ import uvicorn
 
 from dashboards.api import API
 from dashboards.web.access import token_of
+from farm.web.app import Hosts
 from farm.web.pages import Listening, app_of
 from farm.web.patience import Patient
 from orchestrator.acts import ACTS, RIGHTS
@@ -229,6 +231,15 @@ def test_nobody_passes_without_a_token(lab: Lab, seed: int) -> None:
             assert headers["WWW-Authenticate"] == "Bearer" and headers.get_content_type() == "application/problem+json"
     assert lab.ask("GET /nothing")[0] == 401 and lab.ask("GET /nothing", lab.own)[0] == 404
     assert lab.ask("GET /health")[0] == 200
+
+
+def test_a_host_is_no_person_and_a_person_no_host(lab: Lab) -> None:
+    secret = "s" * 43
+    lab.ledger.standing.admit_host("lab2", hashlib.sha256(secret.encode()).hexdigest())
+    hosts = Hosts(lambda: lab.ledger)
+    assert hosts.of(f"Bearer {secret}") == "lab2" and lab.ask("GET /me", secret)[0] == 401
+    for token in (lab.own, *lab.tokens.values()):
+        assert hosts.of(f"Bearer {token}") == "" and lab.ask("GET /health", token)[0] == 200
 
 
 def test_a_token_that_ended_counts_no_more(lab: Lab) -> None:
