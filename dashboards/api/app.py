@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import version
 
 from fastapi import FastAPI, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
+from starlette.routing import Mount
 
 from orchestrator.model.errors import FarmError
 
@@ -20,11 +22,18 @@ from .progress import add_progress
 from .reading import add_reads
 
 API = "/api/v1"
-__all__ = ["API", "Sources", "answers", "make_api"]
+__all__ = ["API", "Sources", "answers", "make_api", "mounted"]
+
+
+def mounted(sources: Sources) -> Mount:
+    """Return the route of all that begins with `API`, also of paths with a line's end, which `.` does not match."""
+    route = Mount(API, make_api(sources))
+    route.path_regex = re.compile(route.path_regex.pattern, re.DOTALL)
+    return route
 
 
 def make_api(sources: Sources) -> FastAPI:
-    """Make the farm's routes for programs, to be mounted at `API`."""
+    """Make the farm's routes for programs."""
     shown = Security(HTTPBearer(auto_error=False, description="The farm's token, or one of `farm tokens create`."))
     app = FastAPI(
         title="pocketfarm",
@@ -37,6 +46,7 @@ def make_api(sources: Sources) -> FastAPI:
         responses=problems.RESPONSES,
         dependencies=[shown],
         separate_input_output_schemas=False,
+        redirect_slashes=False,
     )
     app.state.sources = sources
     app.add_exception_handler(FarmError, problems.of_farm)

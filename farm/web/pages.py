@@ -11,10 +11,9 @@ from threading import Lock
 import uvicorn
 from redis import Redis
 from starlette.applications import Starlette
-from starlette.routing import Mount
 
-from dashboards.api import API, make_api
 from dashboards.api import Sources as ApiSources
+from dashboards.api import mounted
 from dashboards.web import Pages, make_app
 from dashboards.web.access import LOOPBACK, Access, token_of
 from farm import endpoints
@@ -59,9 +58,9 @@ def app_of(state: Path, listening: Listening) -> Starlette:
     private = bool(listening.name) or settings().pages_private
     access = Access(token_of(state), names=names, private=private, secure=bool(listening.name))
     given = settings().prometheus_url
-    api = make_api(ApiSources(sources.ledger, sources.redis, sources.site, token_of(state)))
+    api = mounted(ApiSources(sources.ledger, sources.redis, sources.site, token_of(state)))
     pages = Pages(sources.ledger, sources.redis, access, sources.site, state, sources.exporter, given)
-    return make_app(pages, [Mount(API, api)])
+    return make_app(pages, [api])
 
 
 def serve(state: Path, listening: Listening) -> None:

@@ -229,7 +229,10 @@ def test_nobody_passes_without_a_token(lab: Lab, seed: int) -> None:
             status, headers, said = lab.ask(f"{other} {path}", token)
             assert (status, said["cause"]) == (401, "unknown_token"), route
             assert headers["WWW-Authenticate"] == "Bearer" and headers.get_content_type() == "application/problem+json"
-    assert lab.ask("GET /nothing")[0] == 401 and lab.ask("GET /nothing", lab.own)[0] == 404
+    for path in ("/nothing", "/experiments/%0A", "/%0A/x", "/experiments/..%2F..%2Faudit", "//", "/openapi.json/"):
+        assert lab.ask(f"GET {path}")[0] == 401, path
+        status, headers, _ = lab.ask(f"GET {path}", lab.own)
+        assert 400 <= status < 500 and headers.get_content_type() == "application/problem+json", path
     assert lab.ask("GET /health")[0] == 200
 
 
