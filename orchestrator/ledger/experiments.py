@@ -80,7 +80,11 @@ def submit(
     by: str | None = None,
     project: str = COMMON,
 ) -> bool:
-    """Store an experiment with its jobs; False, and nothing is changed, where it is there already."""
+    """Store an experiment with its jobs; False, and nothing is changed, where it is there already.
+
+    Of two that come at the same moment one waits here for the other's commit, and then finds it.
+    """
+    count_up(connection, "experiment", 0)
     if is_there(connection, experiment_id):
         return False
     number = count_up(connection, "experiment")

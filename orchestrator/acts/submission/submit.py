@@ -108,9 +108,9 @@ def submit(
         raise SpecError("nothing can run on the selected devices:\n" + _reasons(expansion))
     who = acting.actor.who
     excluded, reserve = expansion.exclusions, expansion.reserve
-    ledger.submit(following, experiment, expansion.jobs, excluded, reserve, by=who, project=project)
+    is_new = ledger.submit(following, experiment, expansion.jobs, excluded, reserve, by=who, project=project)
     acting.effects.append(lambda: wake_scheduler(acting))
-    return Submission(following, expansion, resumed=False)
+    return Submission(following, expansion, resumed=not is_new)
 
 
 def wake_scheduler(acting: Acting) -> None:
