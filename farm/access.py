@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
@@ -97,11 +98,12 @@ def site_of(settings: Settings, ledger: Ledger | None) -> Site:
 
 
 def user_by(door: str) -> Actor:
-    """The user of this process, who acts by a door."""
-    from orchestrator.ledger import Actor, Door
+    """The user of this process, who acts by a door: whoever has the state folder may do all."""
     from orchestrator.ledger.experiments import user
+    from orchestrator.model.people import Door
+    from orchestrator.model.rights import WHOLE, Actor
 
-    return Actor(user(), Door(door))
+    return Actor(user(), Door(door), WHOLE, socket.gethostname())
 
 
 @contextmanager

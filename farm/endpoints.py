@@ -55,6 +55,11 @@ class Endpoints(BaseModel):
         return f"http://127.0.0.1:{self.pages_port}/" if self.pages_port else ""
 
     @property
+    def api_url(self) -> str:
+        """Address of the API; empty where none is served."""
+        return f"{self.pages_url}api/v1" if self.pages_port else ""
+
+    @property
     def exporter_url(self) -> str:
         return f"http://127.0.0.1:{self.exporter_port}/metrics"
 

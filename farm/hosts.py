@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from orchestrator.acts import Actor, Site
-from orchestrator.acts.hosts import add_host
+from orchestrator.acts.hosts import add_host, check_name
 from orchestrator.model.errors import SetupError
 from orchestrator.system.config import Settings
 
@@ -19,8 +18,7 @@ def add(site: Site, actor: Actor, name: str, path: Path) -> None:
 
     Raises SetupError where the name is none, the farm does not listen, or the file cannot be written.
     """
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):
-        raise SetupError(f"{name!r} is no name for a host", remedy="use letters, digits, `_` and `-`, 60 at most")
+    check_name(name)
     settings = site.settings
     redis_url, files_url = _urls(settings)
     secret, secret_sha256 = join.new_secret()

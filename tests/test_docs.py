@@ -70,7 +70,7 @@ def section(command: str) -> str:
 
 
 CLI = (ROOT / "docs" / "cli.md").read_text()
-FARM_PAGES = ("way-of-a-job", "model", "scheduling", "tasks", "ledger", "session", "statistics")
+FARM_PAGES = ("way-of-a-job", "model", "scheduling", "tasks", "ledger", "people-and-api", "session", "statistics")
 ENGINE_PAGES = ("plan", "frontend", "engine-gpu", "engine-cpu", "language-models")
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from redis import Redis
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from orchestrator.acts import Site
@@ -64,8 +64,8 @@ class Pages:
     """Address of the Prometheus that scrapes the farm; empty: there is none."""
 
 
-def make_app(of: Pages) -> Starlette:
-    """The pages of one farm."""
+def make_app(of: Pages, beside: Sequence[BaseRoute] = ()) -> Starlette:
+    """The pages of one farm. `beside`: routes of others, which have a door of their own."""
     watch = Watch(of.ledger, of.redis)
     contents = Contents(of.ledger, of.state)
     figures = Prometheus(of.prometheus) if of.prometheus else OwnFigures(of.ledger, of.exporter)
@@ -74,6 +74,7 @@ def make_app(of: Pages) -> Starlette:
     sent = forms.Forms(of.access, of.site, renderer)
     return Starlette(
         routes=[
+            *beside,
             Route("/events", Events(renderer, watch, of.access).stream),
             Route("/experiments/{id}/report", reports.report),
             Route("/experiments/{id}/samples.{form}", reports.raw),

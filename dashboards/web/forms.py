@@ -12,10 +12,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from orchestrator.acts import ON_PAGES, Actor, Done, Site
-from orchestrator.ledger import Door
+from orchestrator.acts import ON_PAGES, Actor, Done, Door, Site
 from orchestrator.model.errors import FarmError, SpecError, UnknownName
 from orchestrator.model.quantity import parse_seconds
+from orchestrator.model.rights import WHOLE
 
 from . import shown
 from .access import LASTS_S, Access, is_ours
@@ -71,7 +71,8 @@ class Forms:
         if deed is None:
             return self._renderer.refused(request, UnknownName("there is no such action"))
         try:
-            done = await run_in_threadpool(lambda: _do(deed, self._site(), Actor(session.name, Door.PAGE), sent))
+            actor = Actor(session.name, Door.PAGE, WHOLE, request.client.host if request.client else "")
+            done = await run_in_threadpool(lambda: _do(deed, self._site(), actor, sent))
             text, bad = done.text, not done.ok
         except FarmError as e:
             text, bad = "; ".join(filter(None, (str(e.args[0]), e.remedy))), True

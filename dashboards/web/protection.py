@@ -19,7 +19,8 @@ DOCUMENT_POLICY = (
     "frame-ancestors 'none'"
 )
 """The policy of a report: one self-contained file, with its styles inside and no script."""
-OPEN_TO_ALL = ("/sign-in", "/static/")
+OPEN_TO_ALL = ("/sign-in", "/static/", "/api/")
+"""The start of what no page's session opens: the last has a door of its own, which takes tokens."""
 
 
 class Protection:

@@ -12,6 +12,8 @@ import uvicorn
 from redis import Redis
 from starlette.applications import Starlette
 
+from dashboards.api import Sources as ApiSources
+from dashboards.api import mounted
 from dashboards.web import Pages, make_app
 from dashboards.web.access import LOOPBACK, Access, token_of
 from farm import endpoints
@@ -56,7 +58,9 @@ def app_of(state: Path, listening: Listening) -> Starlette:
     private = bool(listening.name) or settings().pages_private
     access = Access(token_of(state), names=names, private=private, secure=bool(listening.name))
     given = settings().prometheus_url
-    return make_app(Pages(sources.ledger, sources.redis, access, sources.site, state, sources.exporter, given))
+    api = mounted(ApiSources(sources.ledger, sources.redis, sources.site, token_of(state)))
+    pages = Pages(sources.ledger, sources.redis, access, sources.site, state, sources.exporter, given)
+    return make_app(pages, [api])
 
 
 def serve(state: Path, listening: Listening) -> None:

@@ -3,18 +3,22 @@
 The command line, the pages, the notebook and the keeper of nights call these, and show their results as they are.
 """
 
-from orchestrator.ledger import Actor, Door
+from orchestrator.model.people import Door
+from orchestrator.model.rights import Actor
 
-from . import devices, engines, experiments, hosts, nights
-from .act import ACTS, ON_PAGES, Done, Phones, PutBack, Site
+from . import devices, engines, experiments, hosts, nights, people
+from .act import ACTS, ON_PAGES, RIGHTS, Act, Done, DoneBefore, Phones, PutBack, Site
 from .holding import held
 from .submission.submit import Submission, submit
 
 __all__ = [
     "ACTS",
     "ON_PAGES",
+    "RIGHTS",
+    "Act",
     "Actor",
     "Done",
+    "DoneBefore",
     "Door",
     "Phones",
     "PutBack",
@@ -26,5 +30,6 @@ __all__ = [
     "held",
     "hosts",
     "nights",
+    "people",
     "submit",
 ]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from functools import wraps
+from inspect import signature
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from redis import Redis
 
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.ledger import Actor, Ledger
-from orchestrator.model.errors import FarmError, SetupError
+from orchestrator.ledger import Ledger
+from orchestrator.model.errors import FarmError, NotAllowed, SetupError, UnknownName
+from orchestrator.model.people import Role
+from orchestrator.model.rights import WHOLE, Actor, Place, Right
 from orchestrator.system.config import Settings
 
 P = ParamSpec("P")
@@ -124,31 +128,114 @@ class Done:
     def text(self) -> str:
         return "; ".join(self.lines)
 
+    @property
+    def answer(self) -> dict[str, Any]:
+        """Return what a door for programs tells."""
+        return {"did": self.did, "ok": self.ok, "said": self.lines, "result": self.data}
+
 
 R = TypeVar("R", bound=Done)
+Given = Mapping[str, Any]
+"""Arguments of an act by name."""
+At = Callable[[Ledger, Actor, Given], Iterable[Place]]
+"""Tells what an act is done to. Raises UnknownName."""
+
+
+@dataclass(frozen=True)
+class Act:
+    """An act, as doors offer it."""
+
+    name: str
+    does: Callable[..., Done]
+    """The act itself, with its site and its actor as first arguments."""
+    needs: Right
+    once: bool
+    """True if it may be asked for once, under a key."""
+
+
+class DoneBefore(Exception):
+    """It was done before under this key: nothing is done now, and `answer` is what was answered."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        super().__init__("done before")
+        self.answer = answer
+
+
 ACTS: dict[str, Callable[..., Done]] = {}
 """All acts, by the name that the audit has."""
+RIGHTS: dict[str, Act] = {}
+"""The same, each with the right that it takes: there is no act without one."""
 ON_PAGES: dict[str, Callable[..., Done]] = {}
 """All acts that pages offer, by the same name."""
 
 
-def act(does: Callable[Concatenate[Acting, P], R]) -> Callable[Concatenate[Site, Actor, P], R]:
-    """Register an act. Where it or its row fails, nothing of it is stored, and no effect follows."""
-    name = does.__name__.replace("_", " ")
+def act(
+    needs: Right, *, at: At | None = None, once: bool = False
+) -> Callable[[Callable[Concatenate[Acting, P], R]], Callable[Concatenate[Site, Actor, P], R]]:
+    """Register an act with the right that it takes. `at`: what it is done to, where its right is of a project or of
+    owners. Where it or its row fails, nothing of it is stored, and no effect follows."""
 
-    @wraps(does)
-    def done(site: Site, actor: Actor, /, *args: P.args, **options: P.kwargs) -> R:
-        acting = Acting(site, actor)
-        with nullcontext() if site.store is None else site.store.together():
-            result = does(acting, *args, **options)
-            if result.did and site.store is not None:
-                site.store.audit.note(actor, name, result.on, result.text)
-        for effect in acting.effects:
-            effect()
-        return result
+    def registered(does: Callable[Concatenate[Acting, P], R]) -> Callable[Concatenate[Site, Actor, P], R]:
+        name = does.__name__.replace("_", " ")
+        own = signature(does)
 
-    ACTS[name] = done
-    return done
+        @wraps(does)
+        def done(site: Site, actor: Actor, /, *args: P.args, **options: P.kwargs) -> R:
+            acting = Acting(site, actor)
+            if actor.grants != WHOLE:
+                bound = own.bind(acting, *args, **options)
+                bound.apply_defaults()
+                _let(acting, RIGHTS[name], at, bound.arguments)
+            with nullcontext() if site.store is None else site.store.together():
+                _not_again(acting)
+                result = does(acting, *args, **options)
+                if result.did and site.store is not None:
+                    site.store.audit.note(actor, name, result.on, result.text)
+                if actor.once is not None:
+                    acting.ledger.people.answers.keep(actor.who, actor.once, json.dumps(result.answer))
+            for effect in acting.effects:
+                effect()
+            return result
+
+        ACTS[name] = done
+        RIGHTS[name] = Act(name, done, needs, once)
+        return done
+
+    return registered
+
+
+def _let(acting: Acting, asked: Act, at: At | None, given: Given) -> None:
+    """Raise NotAllowed where who acts has no right to it, and UnknownName where they may not even know that there is
+    what they name; both leave a row."""
+    actor, ledger = acting.actor, acting.ledger
+    places = list(at(ledger, actor, given)) if at is not None else []
+    why = asked.needs.why_not(actor.who, actor.grants, places)
+    if not why:
+        return
+    first = next((each for key, each in given.items() if key != "acting"), "")
+    target = some([*map(str, first)]) if isinstance(first, tuple | list) else str(first)[:200]
+    ledger.audit.note(actor, asked.name, target, f"refused: {why}", refused=True)
+    if at is of_targets and not all(actor.grants.reach(Role.VIEW, place.project) for place in places):
+        raise UnknownName(f"there is no experiment or job {target!r}")
+    raise NotAllowed(f"{actor.who} may not {asked.name}: {why}", remedy="ask who administers the farm or the project")
+
+
+def _not_again(acting: Acting) -> None:
+    if acting.actor.once is not None:
+        before = acting.ledger.people.answers.given(acting.actor.who, acting.actor.once)
+        if before is not None:
+            raise DoneBefore(json.loads(before))
+
+
+def of_targets(ledger: Ledger, _: Actor, given: Given) -> list[Place]:
+    """Return the places of the experiments and jobs that an act names."""
+    named = given.get("targets", given.get("target", ()))
+    return [ledger.place_of(each) for each in ((named,) if isinstance(named, str) else named)]
+
+
+def of_project(_: Ledger, actor: Actor, given: Given) -> list[Place]:
+    """Return the project that an act names, in which who acts owns what comes of it."""
+    return [Place(given["project"], actor.who)]
 
 
 def on_pages(done: Callable[P, R]) -> Callable[P, R]:

@@ -9,11 +9,14 @@ from functools import partial
 
 from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import Hold
-from orchestrator.model.errors import DeviceBusy, UnknownName, Unsupported
+from orchestrator.model.errors import DeviceBusy, SpecError, UnknownName, Unsupported
+from orchestrator.model.people import Role
 from orchestrator.model.record import Outcome
+from orchestrator.model.rights import Right
 
 from .act import Acting, Done, PutBack, act, on_pages, some
 
+OPERATES = Right(Role.OPERATE, of="farm")
 HELD = "device_held"
 """The cause of attempts that give way to a hold."""
 
@@ -47,7 +50,7 @@ class Held(Done):
 
 
 @on_pages
-@act
+@act(OPERATES)
 def hold(
     acting: Acting,
     serials: Sequence[str],
@@ -60,10 +63,12 @@ def hold(
     """Hold devices, all or none, until then (Unix time; None: until they are released) for who acts and what they
     submit. `alone`: not even for that. `now`: alone, and what runs there is tried again elsewhere and pays nothing.
 
-    Raises UnknownName for a device that no host announces and no experiment names, DeviceBusy where somebody else holds
-    one, and with `now` ServiceDown where no farm runs.
+    Raises SpecError where no device is named, UnknownName for one that no host announces and no experiment names,
+    DeviceBusy where somebody else holds one, and with `now` ServiceDown where no farm runs.
     """
     ledger, wanted = acting.ledger, sorted(set(serials))
+    if not wanted:
+        raise SpecError("no device is named", remedy="name one or more; `farm devices` lists them")
     leases = Leases(acting.site.redis()) if now else None
     _check_known(acting, wanted)
     take(acting, wanted, until, note, alone=alone or now)
@@ -103,7 +108,7 @@ class Released(Done):
 
 
 @on_pages
-@act
+@act(OPERATES)
 def release(acting: Acting, name: str) -> Released:
     """Give a held device work again, or a device or host in quarantine; or take a phone of this host as it is that is
     sick because settings cannot be put back. Raises Unsupported where it is none of these."""
@@ -141,7 +146,7 @@ class Restored(Done):
 
 
 @on_pages
-@act
+@act(OPERATES)
 def restore(acting: Acting, serials: Sequence[str] = ()) -> Restored:
     """Put back what a crash left changed on phones of this machine: these, or all. A device with a running session is
     left to it. Raises UnknownName where nothing is left on one."""

@@ -10,10 +10,14 @@ from pathlib import Path
 from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import UnknownName
+from orchestrator.model.people import Role
 from orchestrator.model.quantity import counted
+from orchestrator.model.rights import Right
 
 from .act import Acting, Done, act
 from .engine_folder import read_folder
+
+ADMINISTERS = Right(Role.ADMINISTER, of="farm")
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class Brought(Done):
         return [f"{what}: {self.program}, {counted(self.files, 'file')}, {self.bytes / 2**20:.1f} MiB"]
 
 
-@act
+@act(ADMINISTERS)
 def add_engine(
     acting: Acting, engine: str, folder: Path, abi: str, programs: Sequence[str], version: str = ""
 ) -> Brought:
@@ -68,7 +72,7 @@ class Dropped(Done):
         return [f"{self.engine} is removed ({', '.join(self.abis)}); phones drop its files as others come"]
 
 
-@act
+@act(ADMINISTERS)
 def remove_engine(acting: Acting, engine: str) -> Dropped:
     """Remove what was brought of an engine, for every ABI. Experiments that were submitted keep theirs. Raises
     UnknownName."""

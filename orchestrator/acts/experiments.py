@@ -10,11 +10,16 @@ from orchestrator.ledger import Ledger
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
+from orchestrator.model.people import COMMON, Role
 from orchestrator.model.quantity import counted
 from orchestrator.model.record import EarlierReading, Record
+from orchestrator.model.rights import Right
 
-from .act import Acting, Done, act, on_pages, some
+from .act import Acting, Done, act, of_project, of_targets, on_pages, some
 from .submission.submit import wake_scheduler
+
+CHANGES = Right(Role.OPERATE, own=Role.SUBMIT)
+"""The right to change what was submitted: one's own with the role that submits."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Cancelled(Done):
 
 
 @on_pages
-@act
+@act(CHANGES, at=of_targets)
 def cancel(acting: Acting, *targets: str) -> Cancelled:
     """Cancel the open jobs of experiments, or single jobs. Workers stop sessions under way. Raises UnknownName."""
     return Cancelled(some(targets), [job_id for target in targets for job_id in acting.ledger.cancel(target)])
@@ -59,7 +64,7 @@ class Retried(Done):
 
 
 @on_pages
-@act
+@act(CHANGES, at=of_targets)
 def retry(acting: Acting, target: str) -> Retried:
     """Put the lost, failed and killed jobs of an experiment, or one job, back into the queue. Raises UnknownName."""
     return Retried(target, acting.ledger.retry(target))
@@ -80,16 +85,19 @@ class Stored(Done):
         return [f"submitted {self.experiment}: {counted(self.jobs, 'job')}"]
 
 
-@act
+@act(Right(Role.SUBMIT), at=of_project)
 def submit_jobs(
     acting: Acting,
     experiment_id: str,
     experiment: Experiment,
     jobs: Sequence[Job],
     exclusions: Iterable[Exclusion] = (),
+    *,
+    project: str = COMMON,
 ) -> Stored:
     """Submit jobs that are chosen already, as those of a night; of the same id nothing is stored twice."""
-    is_new = acting.ledger.submit(experiment_id, experiment, jobs, exclusions, by=acting.actor.who)
+    who = acting.actor.who
+    is_new = acting.ledger.submit(experiment_id, experiment, jobs, exclusions, by=who, project=project)
     acting.effects.append(lambda: wake_scheduler(acting))
     return Stored(experiment_id, len(jobs), is_new)
 
@@ -115,7 +123,7 @@ class Reread(Done):
         return [f"read output again: {counted(len(self.changed), 'record')} changed, the earlier readings are kept"]
 
 
-@act
+@act(CHANGES, at=of_targets)
 def reread(acting: Acting, targets: Sequence[str], again: Again) -> Reread:
     """Read the kept output of experiments again, and keep what it tells now beside what it told. Raises UnknownName."""
     changed = acting.ledger.replace(list(read_again(acting.ledger, targets, again)))

@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from orchestrator.ledger import Actor, Ledger
+from orchestrator.ledger import Ledger
 from orchestrator.model.errors import ServiceDown
+from orchestrator.model.rights import Actor
 
 from .act import Acting, Site, some
 from .devices import hold, release, take

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -11,12 +12,15 @@ from orchestrator.answers.hosts import HostView, views
 from orchestrator.coordination import access
 from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import HostState
-from orchestrator.model.errors import DeviceBusy, UnknownName
+from orchestrator.model.errors import DeviceBusy, SetupError, UnknownName
+from orchestrator.model.people import Role
 from orchestrator.model.quantity import counted
 from orchestrator.model.record import Outcome
+from orchestrator.model.rights import Right
 
 from .act import Acting, Done, act, on_pages
 
+OPERATES, ADMINISTERS = Right(Role.OPERATE, of="farm"), Right(Role.ADMINISTER, of="farm")
 REMOVED = "host_removed"
 """The cause of attempts that a host had when it was removed."""
 
@@ -40,17 +44,23 @@ class Stands(Done):
 
 
 @on_pages
-@act
+@act(OPERATES)
 def drain_host(acting: Acting, name: str) -> Stands:
     """Give a host no new work; it finishes its sessions. Raises UnknownName."""
     return _say(acting, name, HostState.DRAINING)
 
 
 @on_pages
-@act
+@act(OPERATES)
 def resume_host(acting: Acting, name: str) -> Stands:
     """Give a drained or removed host work again. Raises UnknownName."""
     return _say(acting, name, HostState.ACTIVE)
+
+
+def check_name(name: str) -> None:
+    """Raise SetupError where no host may be called so: its rights in Redis are made of its name."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):
+        raise SetupError(f"{name!r} is no name for a host", remedy="use letters, digits, `_` and `-`, 60 at most")
 
 
 def _say(acting: Acting, name: str, state: HostState) -> Stands:
@@ -82,9 +92,13 @@ class Added(Done):
         return [f"{self.host} may join this farm"]
 
 
-@act
+@act(ADMINISTERS)
 def add_host(acting: Acting, name: str, secret_sha256: str) -> Added:
-    """Give a host access of its own, under a new secret. Raises ServiceDown where no farm runs."""
+    """Give a host access of its own, under a new secret. Raises SetupError where the name is none, ServiceDown where no
+    farm runs."""
+    check_name(name)
+    if not re.fullmatch(r"[0-9a-f]{64}", secret_sha256):
+        raise SetupError("the secret's SHA-256 has 64 digits", remedy="`farm host add` makes a secret")
     redis = acting.site.redis()
     acting.ledger.standing.admit_host(name, secret_sha256)
     acting.effects.append(lambda: access.admit(redis, name, secret_sha256))
@@ -104,7 +118,7 @@ class Removed(Done):
         return [f"{self.host} is removed" + again * bool(self.handed_back)]
 
 
-@act
+@act(ADMINISTERS)
 def remove_host(acting: Acting, name: str, *, force: bool = False) -> Removed:
     """Take a host out of the farm. Raises DeviceBusy where it still runs something and `force` is not given,
     UnknownName, ServiceDown where no farm runs."""

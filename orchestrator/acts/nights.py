@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.model.errors import UnknownName
+from orchestrator.model.people import Role
+from orchestrator.model.rights import Right
 
 from .act import Acting, Done, act
+
+OPERATES = Right(Role.OPERATE, of="farm")
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class Begun(Done):
         return [f"night {self.night} begins"]
 
 
-@act
+@act(OPERATES)
 def begin_night(acting: Acting, night: str, suite: str, due_at: float, body: bytes) -> Begun:
     """Begin a night; one that is there already is not changed."""
     return Begun(night, acting.ledger.nights.begin(night, suite, due_at, body))
@@ -44,7 +48,7 @@ class Scheduled(Done):
         return [f"{self.suite} runs from now on by itself ({self.cron}), first at {first}"]
 
 
-@act
+@act(OPERATES)
 def schedule_suite(acting: Acting, suite: str, file: str, cron: str, body: bytes, first: float) -> Scheduled:
     """Let a suite run by itself; its schedule before is replaced. `first`: when it is due first."""
     acting.ledger.nights.schedule(suite, file, cron, body)
@@ -60,7 +64,7 @@ class Unscheduled(Done):
         return [f"{self.suite} does not run by itself any more"]
 
 
-@act
+@act(OPERATES)
 def unschedule_suite(acting: Acting, suite: str) -> Unscheduled:
     """Stop running a suite by its schedule. Raises UnknownName where it has none."""
     if not acting.ledger.nights.unschedule(suite):

@@ -13,10 +13,8 @@ from .queue.listed import AttemptRow, JobPage, ListedJob
 from .queue.news import WaitingLane
 from .queue.outlook import Outlook, UnderWay, Work
 from .rows import (
-    Actor,
     AuditRow,
     DeadRecord,
-    Door,
     ExperimentRow,
     Hold,
     HostRow,
@@ -32,12 +30,10 @@ from .runs.nights import NightText, Schedule
 from .runs.queueing import QueueRun, QueueRunBody
 
 __all__ = [
-    "Actor",
     "Apart",
     "AttemptRow",
     "AuditRow",
     "DeadRecord",
-    "Door",
     "ExperimentRow",
     "Hold",
     "HostRow",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
@@ -16,6 +16,7 @@ from orchestrator.model.errors import UnknownName
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
+from orchestrator.model.people import COMMON
 from orchestrator.model.record import Outcome
 
 from . import queries, templates
@@ -25,6 +26,9 @@ from .queue import changes, extension
 from .rows import OPEN, AnyRow, ExperimentRow, JobState, read_row, readable, readable_rows
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, number_of
 from .templates import NewJobs
+
+if TYPE_CHECKING:
+    from orchestrator.model.rights import Place
 
 _SPEC = select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == bindparam("mine"))
 
@@ -40,6 +44,7 @@ def columns(
     experiment: Experiment,
     exclusions: Iterable[Exclusion] = (),
     by: str | None = None,
+    project: str = COMMON,
 ) -> dict[str, Any]:
     """The row of an experiment. `number`: in the order of submission."""
     return {
@@ -49,6 +54,7 @@ def columns(
         "exclusions": json.dumps([asdict(exclusion) for exclusion in exclusions]),
         "submitted_at": time.time(),
         "submitted_by": user() if by is None else by[:100],
+        "project": project,
     }
 
 
@@ -72,12 +78,18 @@ def submit(
     rows: NewJobs,
     exclusions: Iterable[Exclusion],
     by: str | None = None,
+    project: str = COMMON,
 ) -> bool:
-    """Store an experiment with its jobs; False, and nothing is changed, where it is there already."""
+    """Store an experiment with its jobs; False, and nothing is changed, where it is there already.
+
+    Of two that come at the same moment one waits here for the other's commit, and then finds it.
+    """
+    count_up(connection, "experiment", 0)
     if is_there(connection, experiment_id):
         return False
     number = count_up(connection, "experiment")
-    connection.execute(insert(EXPERIMENTS).values(**columns(number, experiment_id, experiment, exclusions, by)))
+    row = columns(number, experiment_id, experiment, exclusions, by, project)
+    connection.execute(insert(EXPERIMENTS).values(**row))
     templates.store(connection, number, rows)
     return True
 
@@ -107,6 +119,18 @@ def one(connection: Connection, experiment_id: str) -> ExperimentRow:
     if row is None:
         raise _unknown(connection, experiment_id)
     return _row(row, queries.counts(connection, experiment_id).get(experiment_id, {}))
+
+
+def place_of(connection: Connection, target: str) -> Place:
+    """Return the project and the submitter of an experiment or job. Raises UnknownName."""
+    from orchestrator.model.rights import Place  # only acts of others than the owner, and the API, ask for it
+
+    its = select(JOBS.c.experiment).where(JOBS.c.id == target).scalar_subquery()
+    mine = select(EXPERIMENTS.c.project, EXPERIMENTS.c.submitted_by)
+    row = connection.execute(mine.where((EXPERIMENTS.c.id == target) | (EXPERIMENTS.c.sequence == its))).first()
+    if row is None:
+        raise _unknown(connection, target)
+    return Place(row.project, row.submitted_by)
 
 
 def spec(connection: Connection, experiment_id: str) -> Experiment | None:
@@ -184,6 +208,7 @@ def _row(row: AnyRow, counts: dict[str, int]) -> ExperimentRow:
             exclusions=tuple(Exclusion(**fields) for fields in json.loads(row.exclusions)),
             submitted_at=row.submitted_at,
             submitter=row.submitted_by,
+            project=row.project,
             counts=counts,
         ),
     )

@@ -6,7 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DataError, IntegrityError
@@ -19,6 +21,7 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.queue_view import WaitingJob
+from orchestrator.model.people import COMMON
 from orchestrator.model.record import Outcome, Record
 from orchestrator.model.stopped import Stopped
 
@@ -30,6 +33,7 @@ from .guard import unseen
 from .incoming import imports
 from .incoming.dead_records import DeadRecords
 from .incoming.imports import Imported
+from .people.audit import Audit
 from .queue import extension
 from .queue.groups import waiting_groups, waiting_in_brief
 from .queue.histories import Served, served
@@ -47,9 +51,13 @@ from .rows import (
 )
 from .runs.nights import Nights
 from .runs.queueing import QueueRuns
-from .said.audit import Audit
 from .said.standing import Standing
 from .tables import JOBS, LANES, number_of
+
+if TYPE_CHECKING:
+    from orchestrator.model.rights import Place
+
+    from .people.people import People
 
 LOOK_S = 5.0
 """The time between two looks for jobs that nobody sees."""
@@ -96,6 +104,13 @@ class Ledger:
         """Make one transaction of all calls of this thread meanwhile, from the first that writes: all or nothing."""
         return self._database.together()
 
+    @cached_property
+    def people(self) -> People:
+        """The people who may use the farm; read where somebody asks, since most commands do not."""
+        from .people.people import People
+
+        return People(self._database)
+
     # experiments
 
     def submit(
@@ -107,15 +122,16 @@ class Ledger:
         reserve: Sequence[Job] = (),
         *,
         by: str | None = None,
+        project: str = COMMON,
     ) -> bool:
         """Store an experiment with its jobs, all or nothing; False where it is there already (nothing is changed).
 
         A device runs its jobs in this order. `reserve`: jobs that are held until `extend` decides about them. `by`: who
-        submits it; None: the user of this process.
+        submits it; None: the user of this process. `project`: whose it is.
         """
         rows = experiments.rows_of(jobs, reserve)
         with self._database.write() as connection:
-            return experiments.submit(connection, experiment_id, experiment, rows, exclusions, by)
+            return experiments.submit(connection, experiment_id, experiment, rows, exclusions, by, project)
 
     def experiments(self) -> list[ExperimentRow]:
         """All experiments in order of submission."""
@@ -131,6 +147,11 @@ class Ledger:
         """One experiment. Raises UnknownName where there is none, naming close ones."""
         with self._database.read() as connection:
             return experiments.one(connection, experiment_id)
+
+    def place_of(self, target: str) -> Place:
+        """Return the project and the submitter of an experiment or job. Raises UnknownName."""
+        with self._database.read() as connection:
+            return experiments.place_of(connection, target)
 
     def counts(self, experiment_id: str | None = None) -> dict[str, int]:
         """Number of jobs by state (held, waiting, placed, running, cancelled) or, where done, by outcome."""

@@ -19,6 +19,7 @@ from orchestrator.model.errors import Unreadable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
+from orchestrator.model.people import Door
 
 AnyRow = Row[*tuple[Any, ...]]
 
@@ -78,6 +79,7 @@ class ExperimentRow:
     submitted_at: float
     submitter: str
     """The name of who submitted it; empty: not known."""
+    project: str
     counts: Mapping[str, int]
     """Jobs by state (held, waiting, placed, running, cancelled) or, where done, by outcome."""
 
@@ -149,28 +151,9 @@ class DeadRecord:
     """Bytes."""
 
 
-class Door(StrEnum):
-    """The way by which an act came."""
-
-    COMMAND_LINE = "command line"
-    PAGE = "page"
-    NOTEBOOK = "notebook"
-    SCHEDULE = "schedule"
-    """The farm itself, by a suite that somebody has scheduled."""
-
-
-@dataclass(frozen=True)
-class Actor:
-    """Somebody who acts, by a door."""
-
-    who: str
-    """The name of the user of the machine; of a page, the name that its person gives."""
-    door: Door
-
-
 @dataclass(frozen=True)
 class AuditRow:
-    """An act that was done."""
+    """An act that was done, or refused."""
 
     at: float
     """Unix time."""
@@ -180,7 +163,11 @@ class AuditRow:
     target: str
     """The things that it was done to: an experiment, a job, devices, a host, a suite."""
     said: str
-    """The sentences that it told its person."""
+    """The sentences that it told its person, or why it was refused."""
+    origin: str
+    """The address or the machine from which it came."""
+    refused: bool
+    """True if who asked had no right to it; nothing was done."""
 
 
 class HostState(StrEnum):

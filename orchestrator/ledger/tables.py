@@ -26,12 +26,13 @@ from sqlalchemy import (
 )  # fmt: skip
 
 from orchestrator.model.device import Source
+from orchestrator.model.people import COMMON, Door, Kind, Role
 from orchestrator.model.record import Outcome
 
 from .guard.column_types import Time, Token, Word
-from .rows import Door, HostState, JobState
+from .rows import HostState, JobState
 
-SCHEMA_VERSION = 21
+SCHEMA_VERSION = 22
 
 METADATA = MetaData()
 
@@ -45,6 +46,7 @@ EXPERIMENTS = Table(
     Column("submitted_at", Time, nullable=False),
     Column("served_at", Time, nullable=False, default=0.0),
     Column("submitted_by", String(100), nullable=False, default="", server_default=""),
+    Column("project", String(60), nullable=False, default=COMMON, server_default=COMMON),
 )
 
 CHOICES = Table(
@@ -265,8 +267,67 @@ AUDIT = Table(
     Column("act", String(40), nullable=False),
     Column("target", Text, nullable=False),
     Column("said", Text, nullable=False),
+    Column("origin", String(100), nullable=False, default="", server_default=""),
+    Column("refused", Boolean, nullable=False, default=False, server_default=false()),
 )
-"""The acts of people, each stored in the transaction that did it (`orchestrator/acts/`)."""
+"""The acts of people, each stored in the transaction that did it (`orchestrator/acts/`), and those that were refused
+them. No row is ever changed or removed."""
+
+PEOPLE = Table(
+    "people",
+    METADATA,
+    Column("name", String(60), primary_key=True),
+    Column("kind", Word(12, Kind), nullable=False),
+    Column("role", Word(12, Role, empty=True), nullable=False),
+    Column("since", Time, nullable=False),
+    Column("ended_at", Time),
+)
+"""The people who may use the farm beside the owner of its machine. `role`: in the farm; empty: none. A row stays when
+somebody leaves: what they did bears their name."""
+
+PROJECTS = Table(
+    "projects",
+    METADATA,
+    Column("name", String(60), primary_key=True),
+    Column("since", Time, nullable=False),
+    Column("note", Text, nullable=False),
+)
+"""The projects but `common`, which needs no row."""
+
+MEMBERS = Table(
+    "members",
+    METADATA,
+    Column("project", String(60), primary_key=True),
+    Column("person", ForeignKey("people.name"), primary_key=True),
+    Column("role", Word(12, Role), nullable=False),
+)
+
+TOKENS = Table(
+    "tokens",
+    METADATA,
+    Column("id", String(16), primary_key=True),
+    Column("sha256", String(64), nullable=False, unique=True),
+    Column("person", ForeignKey("people.name"), nullable=False),
+    Column("most", Word(12, Role), nullable=False),
+    Column("project", String(60), nullable=False),
+    Column("note", Text, nullable=False),
+    Column("made_at", Time, nullable=False),
+    Column("ends_at", Time),
+    Column("revoked_at", Time),
+    Column("used_at", Time),
+)
+"""Tokens of people, under the SHA-256 of their text, which nobody keeps."""
+
+ANSWERS = Table(
+    "answers",
+    METADATA,
+    Column("person", String(100), primary_key=True),
+    Column("key", String(200), primary_key=True),
+    Column("request_sha256", String(64), nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("at", Time, nullable=False),
+)
+"""Answers of acts that were asked for once under a key, for a day: the same request gets the same one."""
 
 NIGHTS = Table(
     "nights",

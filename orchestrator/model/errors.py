@@ -5,6 +5,7 @@
     |   |-- SpecError          an experiment file is wrong: file, line, field, what is allowed
     |   |-- ModelFileError     an ONNX file or input cannot be used
     |   |-- TableError         a table that somebody recorded cannot be read: file, line, column, what is allowed
+    |   |-- NotAllowed         who asks has no right to it
     |   |-- Unsupported        the device lacks what is asked
     |   |-- UnknownName        no experiment, job, column or result has this name
     |   |-- NoData             the records lack what a figure needs
@@ -18,6 +19,7 @@
         |-- TransportLost      the connection to the device went away or timed out
         |   `-- DeviceSlow         it is there, but does not end a command in its time
         |-- DeviceBusy         somebody else holds the device
+        |-- KeyTaken           another request with the same key is under way
         |-- DeviceSick         storage full, garbage from the agent, failed verification: counts towards quarantine
         |-- ConditionNotMet    hot, charging, flat: a schedulable fact, with the time when it may be met
         |-- LeaseLost          our fencing token is no longer the newest: stop and leave the device alone
@@ -75,6 +77,12 @@ class TableError(StableError):
 
 class Unsupported(StableError):
     cause = "unsupported"
+
+
+class NotAllowed(StableError):
+    """The person who asks has no right to it."""
+
+    cause = "not_allowed"
 
 
 class UnknownName(StableError):
@@ -151,6 +159,12 @@ class DeviceAway(TransportLost):
 
 class DeviceBusy(TransientError):
     cause = "device_busy"
+
+
+class KeyTaken(TransientError):
+    """Another request with the same key is under way, or has just ended."""
+
+    cause = "key_taken"
 
 
 class DeviceSick(TransientError):

@@ -25,6 +25,7 @@ from farm.access import (
 from farm.cli import completion
 from farm.cli.output import EXPERIMENTS, Interrupted, JsonOption, StateOption, log, out, print_json, say, show_done
 from orchestrator.model.errors import ModelFileError, SpecError
+from orchestrator.model.people import COMMON
 
 from .outcomes import TIMED_OUT, all_ok, outcomes, present
 from .submission import confirm_size, print_submission
@@ -64,6 +65,9 @@ def run(
     again: Annotated[
         bool, typer.Option("--again", help="Start another one, even if one with the same content is running.")
     ] = False,
+    project: Annotated[
+        str, typer.Option("--project", metavar="NAME", help="The project that owns it.", show_default=COMMON)
+    ] = COMMON,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Submit a very large matrix without asking first.")] = False,
     timeout: TimeoutOption = None,
     state: StateOption = None,
@@ -91,9 +95,8 @@ def run(
     confirm_size(experiment, len(inventory.devices()), yes=yes)
     with open_ledger(settings) as ledger:
         try:
-            submission = acts.submit(
-                site_of(settings, ledger), user_by(COMMAND_LINE), experiment, spec.parent, again=again
-            )
+            site, who = site_of(settings, ledger), user_by(COMMAND_LINE)
+            submission = acts.submit(site, who, experiment, spec.parent, again=again, project=project)
         except (SpecError, ModelFileError) as e:
             raise specs.located(e, spec) from e
         print_submission(submission)

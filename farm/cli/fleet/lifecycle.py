@@ -109,11 +109,12 @@ def _ready(found: endpoints.Endpoints, as_json: bool) -> None:
         )
         return
     log().print(f"[bold green]The farm is up[/] (pid {found.pid}): {found.pages_url}. Ctrl-C ends it.")
+    log().print(f"for programs: {found.api_url}/openapi.json", highlight=False, soft_wrap=True)
 
 
 def public(found: endpoints.Endpoints) -> dict[str, Any]:
     """Endpoints without the secret."""
-    urls = {"exporter_url": found.exporter_url, "pages_url": found.pages_url}
+    urls = {"exporter_url": found.exporter_url, "pages_url": found.pages_url, "api_url": found.api_url}
     return {**found.model_dump(mode="json", exclude={"redis_password"}), **urls}
 
 

@@ -21,25 +21,27 @@ def register(app: typer.Typer) -> None:
 
 def audit(
     most: Annotated[int, typer.Option("--last", metavar="N", min=1, help="Number of acts.")] = SHOWN,
+    who: Annotated[str, typer.Option("--who", metavar="NAME", help="Only acts of this person.")] = "",
+    refused: Annotated[bool, typer.Option("--refused", help="Only what was refused.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what people have done to the farm: when, who, by the command line, a page, a notebook or a schedule, what,
-    to what. The newest act is first. Needs no running farm.
+    """List what people have done to the farm, or were refused: when, who, by the command line, a page, a notebook, the
+    API or a schedule, from where, what, to what. The newest act is first. Needs no running farm.
 
     Example: `farm audit --last 10`
     """
     from orchestrator.report.listing import Listing
 
     with open_ledger(settings_of(state)) as ledger:
-        found = ledger.audit.newest(most)
+        found = ledger.audit.newest(most, who=who, refused=refused or None)
     if as_json:
         print_json([asdict(each) for each in found])
         return
     rows = [
-        (time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.at)), escape(each.who), each.door.value, each.act,
-         escape(each.target), escape(each.said))
+        (time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.at)), escape(each.who), each.door.value,
+         escape(each.origin), each.act, escape(each.target), escape(each.said))
         for each in found
     ]  # fmt: skip
-    heads = ("when", "who", "by", "act", "on", "result")
+    heads = ("when", "who", "by", "from", "act", "on", "result")
     out().print(Listing(heads, rows) if rows else "nobody has done anything yet")

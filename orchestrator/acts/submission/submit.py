@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from orchestrator.acts.act import Acting, Done, act
+from orchestrator.acts.act import Acting, Done, act, of_project
+from orchestrator.acts.people import check_project
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import ExperimentRow, JobState, Ledger
@@ -16,10 +17,13 @@ from orchestrator.model.base import content_hash
 from orchestrator.model.errors import ServiceDown, SpecError
 from orchestrator.model.experiment import Experiment, Measure
 from orchestrator.model.job import Cell
+from orchestrator.model.people import COMMON, Role
 from orchestrator.model.quantity import counted
+from orchestrator.model.rights import Right
 from orchestrator.spec.expansion.expand import Expansion, expand
 
 from .prepare import prepare
+from .sent import NoFolder, check_sent
 
 MAX_RERUNS = 10_000
 
@@ -79,28 +83,34 @@ class Submission(Done):
         }
 
 
-@act
-def submit(acting: Acting, experiment: Experiment, base: Path, *, again: bool = False) -> Submission:
-    """Submit an experiment whose files lie relative to `base`.
+@act(Right(Role.SUBMIT), at=of_project, once=True)
+def submit(
+    acting: Acting, experiment: Experiment, base: Path | None, *, again: bool = False, project: str = COMMON
+) -> Submission:
+    """Submit an experiment of a project whose files lie relative to `base`; None: no file came with it.
 
-    The same content (files included) is the same experiment: an unfinished one is resumed, unless `again`; a finished
-    one is rerun under a new id. Raises SpecError where nothing can run, ModelFileError where a file cannot be used,
-    ServiceDown where no farm runs.
+    The same content (files included) in the same project is the same experiment: an unfinished one is resumed, unless
+    `again`; a finished one is rerun under a new id. Raises SpecError where nothing can run, ModelFileError where a file
+    cannot be used, UnknownName where there is no such project, ServiceDown where no farm runs.
     """
     ledger, inventory = acting.ledger, Inventory(acting.site.redis())
-    experiment = prepare(experiment, base, Artifacts(acting.site.settings.state))
+    check_project(ledger, project)
+    if base is None:
+        check_sent(experiment)
+    experiment = prepare(experiment, base or NoFolder(), Artifacts(acting.site.settings.state))
     stem = f"{experiment.name}-{content_hash(experiment)[:8]}"
     known = {row.id: row for row in ledger.experiments()}
-    latest, following = _ids(stem, known)
+    latest, following = _ids(stem, known, project)
     if latest is not None and not again and not known[latest].finished:
         return Submission(latest, _stored(ledger, known[latest]), resumed=True)
     expansion = expand(experiment, following, inventory.devices())
     if not expansion.jobs:
         raise SpecError("nothing can run on the selected devices:\n" + _reasons(expansion))
     who = acting.actor.who
-    ledger.submit(following, experiment, expansion.jobs, expansion.exclusions, expansion.reserve, by=who)
+    excluded, reserve = expansion.exclusions, expansion.reserve
+    is_new = ledger.submit(following, experiment, expansion.jobs, excluded, reserve, by=who, project=project)
     acting.effects.append(lambda: wake_scheduler(acting))
-    return Submission(following, expansion, resumed=False)
+    return Submission(following, expansion, resumed=not is_new)
 
 
 def wake_scheduler(acting: Acting) -> None:
@@ -118,13 +128,14 @@ def _without_power(measure: Measure) -> str:
     return f"`measure.{given[0]}` has no effect: add `power` to `measure.quantities`"
 
 
-def _ids(stem: str, known: dict[str, ExperimentRow]) -> tuple[str | None, str]:
-    """The newest experiment of this content, if any, and the id that follows."""
+def _ids(stem: str, known: dict[str, ExperimentRow], project: str) -> tuple[str | None, str]:
+    """The newest experiment of this content in this project, if any, and the id that follows."""
     latest, following = None, stem
     for rerun in range(2, MAX_RERUNS):
         if following not in known:
             break
-        latest, following = following, f"{stem}-{rerun}"
+        latest = following if known[following].project == project else latest
+        following = f"{stem}-{rerun}"
     return latest, following
 
 

@@ -28,7 +28,7 @@ LARGEST = 1e300
 LATEST_S = 1e11
 """Unix time: no calendar goes much further."""
 _STORED: tuple[tuple[type[TypeEngine[Any]], dict[type, str]], ...] = (
-    (Boolean, {int: "integer"}),
+    (Boolean, {int: "integer", bool: "integer"}),
     (Integer, {int: "integer"}),
     (Float, {float: "real", int: "integer"}),
     (LargeBinary, {bytes: "blob"}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
@@ -102,11 +102,16 @@ class Listed:
         with self._database.read() as connection:
             return _page(connection, of_jobs, order, first, most)
 
-    def experiments(self, first: int, most: int) -> tuple[list[ExperimentRow], int]:
-        """Experiments, the newest first, and how many there are; what cannot be read is logged and left out."""
-        newest = select(EXPERIMENTS).order_by(EXPERIMENTS.c.sequence.desc()).offset(first).limit(most)
+    def experiments(
+        self, first: int, most: int, *, projects: Collection[str] | None = None, submitter: str = ""
+    ) -> tuple[list[ExperimentRow], int]:
+        """Experiments, the newest first, and how many there are: of these projects and of this person, or of any. What
+        cannot be read is logged and left out."""
+        of = [EXPERIMENTS.c.submitted_by == submitter] * bool(submitter)
+        of += [] if projects is None else [EXPERIMENTS.c.project.in_(sorted(projects))]
+        newest = select(EXPERIMENTS).where(*of).order_by(EXPERIMENTS.c.sequence.desc()).offset(first).limit(most)
         with self._database.read() as connection:
-            total = int(connection.scalar(select(func.count()).select_from(EXPERIMENTS)) or 0)
+            total = int(connection.scalar(select(func.count()).select_from(EXPERIMENTS).where(*of)) or 0)
             return experiments.rows(connection, connection.execute(newest).all()), total
 
     def open_experiments(self) -> list[str]:

@@ -181,6 +181,15 @@ def test_every_page_is_readable_by_everybody(
     assert faults == []
 
 
+def test_the_farm_tells_the_address_of_its_api(pages: Farm) -> None:
+    told = re.search(r'"api_url": "(http://127\.0\.0\.1:\d+)(/api/v1)"', pages.up.log.read_text())
+    assert told is not None and told[1] == pages.url
+    assert f"for programs: {told[1]}{told[2]}/openapi.json" in pages.up.log.read_text()
+    assert [pages.get(f"{told[2]}{path}")[0] for path in ("/openapi.json", "/devices")] == [200, 401]
+    status, _, body = pages.get(f"{told[2]}/devices", Authorization=f"Bearer {pages.token}")
+    assert status == 200 and "nexus_5" in body
+
+
 def test_names_from_outside_are_shown_as_they_are(pages: Farm, browser: Page) -> None:
     browser.goto(f"{pages.url}/jobs/{pages.hostile.job_id}")
     assert HOSTILE in browser.locator("pre").inner_text() and HOSTILE in browser.locator(".story").inner_text()

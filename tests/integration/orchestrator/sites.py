@@ -6,13 +6,14 @@ from redis import Redis
 
 from orchestrator.acts import Actor, Door, Site
 from orchestrator.ledger import Ledger
+from orchestrator.model.rights import WHOLE
 from orchestrator.system.config import Settings
 
-ME = Actor("me", Door.COMMAND_LINE)
+ME = Actor("me", Door.COMMAND_LINE, WHOLE)
 
 
 def by(who: str, door: Door = Door.COMMAND_LINE) -> Actor:
-    return Actor(who, door)
+    return Actor(who, door, WHOLE)
 
 
 def site(farm: Settings, ledger: Ledger, redis: Redis) -> Site:

@@ -7,6 +7,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.ledger import HostState, Ledger
 from orchestrator.ledger.tables import METADATA
 from orchestrator.model.errors import FarmError, ServiceDown
+from orchestrator.model.people import Kind, Role
 from orchestrator.model.record import EarlierReading, Outcome, Record
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.system.config import Settings
@@ -44,6 +46,8 @@ Args = tuple[tuple[Any, ...], dict[str, Any]]
 CLOCK = time.time() + 3600.0
 BENCH = Path("of the stage")
 """Stands for the stage's folder of an engine."""
+TOKEN = Path("its token")
+"""Stands for the id of the stage's token."""
 
 
 @pytest.fixture
@@ -82,6 +86,9 @@ class Stage:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "llama-bench").write_text("#!/bin/sh\n")
         self.builds.keep(read_folder(self.folder, "benchncnn", "x86", ("llama-bench",), "", Artifacts(settings.state)))
+        ledger.people.add("anna", Kind.PERSON)
+        ledger.people.add_project("vision", "")
+        self.token, self.secret = ledger.people.tokens.make("anna", Role.ADMINISTER, "", "", None)
         self.site = Site(settings, ledger, lambda: redis, OwnPhones(settings))
 
     def kept(self) -> dict[str, list[tuple[Any, ...]]]:
@@ -98,7 +105,8 @@ class Stage:
         return {**rows, **rest}  # type: ignore[dict-item]
 
     def run(self, act: str, given: Args, actor: acts.Actor = ME) -> Done:
-        args = (self.folder if each is BENCH else each for each in given[0])
+        stands = {BENCH: self.folder, TOKEN: self.token}
+        args = (stands.get(each, each) if isinstance(each, Path) else each for each in given[0])
         return ACTS[act](self.site, actor, *args, **given[1])
 
 
@@ -135,6 +143,12 @@ FINE: dict[str, Args] = {
     "begin night": of("night-1", "s", 1.0, b"{}"),
     "schedule suite": of("s", "s.yaml", "0 2 * * *", b"{}", CLOCK),
     "unschedule suite": of("scheduled"),
+    "add person": of("berta"),
+    "grant role": of("anna", Role.SUBMIT, "vision"),
+    "remove person": of("anna"),
+    "create token": of("anna", Role.VIEW),
+    "revoke token": of(TOKEN),
+    "add project": of("speech"),
 }
 """The deeds of each act on the stage. `restore` is of phones: tests/integration/farm/test_devices.py."""
 REFUSED: dict[str, Args] = {
@@ -151,6 +165,12 @@ REFUSED: dict[str, Args] = {
     "add engine": of("llama.cpp", BENCH, "x86_64", ["benchncnn"]),
     "remove engine": of("llama.cpp"),
     "unschedule suite": of("s"),
+    "add person": of("no name"),
+    "grant role": of("nobody", Role.SUBMIT, "vision"),
+    "remove person": of("nobody"),
+    "create token": of("anna", Role.VIEW, "nothing"),
+    "revoke token": of("nothing"),
+    "add project": of("vision"),
 }
 NOTHING: dict[str, Args] = {
     "cancel": of("failed"),
@@ -158,6 +178,7 @@ NOTHING: dict[str, Args] = {
     "add engine": of("benchncnn", BENCH, "x86", ["llama-bench"]),
     "reread": of(["failed"], lambda *_: None),
     "restore": of(),
+    "add person": of("anna"),
 }
 """Acts that are no error, and change nothing."""
 
@@ -176,6 +197,14 @@ def test_an_act_leaves_one_row_with_its_actor_and_its_words(act: str, stage: Sta
     submitters = {each.id: each.submitter for each in stage.ledger.experiments()}
     if act.startswith("submit"):
         assert submitters[row.target] == actor.who
+
+
+def test_of_submissions_at_the_same_moment_one_is_done(stage: Stage) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        done = [*threads.map(lambda _: stage.run("submit", FINE["submit"]), range(4))]
+    assert sorted(each.did for each in done) == [False, False, False, True]
+    assert len({each.on for each in done}) == 1
+    assert [row.act for row in stage.ledger.audit.newest(9)] == ["submit"]
 
 
 @pytest.mark.parametrize("act", sorted(ACTS.keys() - {"restore"}))
@@ -224,6 +253,8 @@ COMMANDS = {
     "remove host": ["host", "remove", "lab", "--force"],
     "remove engine": ["engines", "remove", "benchncnn"],
     "unschedule suite": ["nightly", "unschedule", "scheduled"],
+    "remove person": ["people", "remove", "anna"],
+    "add project": ["projects", "add", "speech"],
 }
 FIELDS = {
     "cancel": {"target": "running"},

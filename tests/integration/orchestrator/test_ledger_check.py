@@ -11,8 +11,11 @@ import pytest
 
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.upkeep.check import Fault, check
+from orchestrator.model.people import Kind, Role
 from orchestrator.model.record import Outcome
+from orchestrator.model.rights import Once
 from tests.integration.orchestrator import ledgers
+from tests.integration.orchestrator.sites import ME
 
 
 @pytest.fixture
@@ -46,6 +49,20 @@ def test_a_whole_ledger_has_no_fault_and_every_row_is_read(url: str, monkeypatch
     assert {name: rows[name] for name in ("experiments", "jobs", "attempts", "records", "figures", "dead_records")} == {
         "experiments": 3, "jobs": 8, "attempts": 8, "records": 5, "figures": 5, "dead_records": 1,
     }  # fmt: skip
+
+
+def test_what_people_said_and_did_has_no_fault_on_either_database(url: str) -> None:
+    with Ledger(url) as ledger:
+        ledger.standing.hold(["C"], "anna", alone=True)
+        ledger.nights.begin("night-1", "suite", 1.0, b"{}")
+        ledger.people.add("anna", Kind.PERSON)
+        ledger.people.grant("anna", Role.VIEW, "common")
+        ledger.people.tokens.make("anna", Role.VIEW, "", "", None)
+        ledger.people.answers.keep("anna", Once("key", "ab" * 32), "{}")
+        ledger.audit.note(ME, "hold", "C", "refused", refused=True)
+    rows, faults = found(url)
+    assert faults == []
+    assert {rows[name] for name in ("holds", "nights", "people", "members", "tokens", "answers", "audit")} == {1}
 
 
 MINE = "(SELECT MIN(id) FROM jobs WHERE outcome = 'ok')"
@@ -136,7 +153,7 @@ def test_a_damaged_page_and_a_missing_parent_are_found(tmp_path: Path) -> None:
         ledgers.filled(ledger, 5)
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("DELETE FROM experiments")  # without foreign keys
-        connection.execute("INSERT INTO experiments SELECT 'other', 1, '{}', '[]', 1.0, 1.0, ''")
+        connection.execute("INSERT INTO experiments SELECT 'other', 1, '{}', '[]', 1.0, 1.0, '', 'common'")
     _, faults = found(url)
     assert any("names a row of experiments" in fault.what for fault in faults)
     with closing(sqlite3.connect(file)) as connection:

@@ -79,6 +79,23 @@ def test_tables_are_those_that_the_code_declares(url: str) -> None:
         assert scripts.get_heads() == [str(SCHEMA_VERSION)] and scripts.get_bases() == [str(schema.FIRST_VERSION)]
 
 
+def test_a_ledger_of_the_first_release_gets_people(url: str) -> None:
+    every = filled(url)
+    with opened(url) as connection:
+        for table in ("answers", "tokens", "members", "people", "projects"):
+            connection.execute(text(f"DROP TABLE {table}"))
+        for table, column in (("experiments", "project"), ("audit", "origin"), ("audit", "refused")):
+            connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
+        connection.execute(text("UPDATE counters SET value = 21 WHERE name = 'schema'"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '21'"))
+    with Ledger(url) as ledger:
+        assert [row.job for row in ledger.jobs("old")] == every and ledger.experiment("old").project == "common"
+        assert [each.name for each in ledger.people.projects()] == ["common"] and ledger.people.every() == []
+    with opened(url) as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert autogenerate.compare_metadata(context, METADATA) == []
+
+
 @pytest.mark.parametrize("version", [1, schema.FIRST_VERSION - 1])
 def test_a_ledger_of_before_the_release_is_refused_with_its_way(url: str, version: int) -> None:
     filled(url)

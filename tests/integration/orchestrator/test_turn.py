@@ -27,6 +27,7 @@ from orchestrator.model.errors import FarmError
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.queue_view import Share
 from orchestrator.model.record import Outcome
+from orchestrator.model.rights import WHOLE
 from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.reconcile import Reconciler
 from orchestrator.scheduling.scheduler import Scheduler
@@ -117,7 +118,7 @@ class Farm:
     def act(self, name: str, *given: object) -> bool:
         """Have somebody act, by any door; return whether anything was done."""
         who = "carol" if name == "submit jobs" else self.random.choice(["anna", "bob"])  # a hold lets its holder's in
-        actor = Actor(who, self.random.choice([*Door]))
+        actor = Actor(who, self.random.choice([*Door]), WHOLE)
         with suppress(FarmError):  # it is held by the other one, or nobody announces it
             done = ACTS[name](self.site, actor, *given)
             self.audit += [(actor.who, actor.door, name, done.on)] * done.did

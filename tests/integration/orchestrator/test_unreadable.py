@@ -39,6 +39,7 @@ from orchestrator.ledger.upkeep.check import check
 from orchestrator.metrics.queue import queue_families
 from orchestrator.model.errors import FarmError, Unreadable
 from orchestrator.model.live.lease import Assignment
+from orchestrator.model.people import Kind, Role
 from orchestrator.nightly.past import readable_nights
 from orchestrator.queueing.kept.run import list_runs
 from orchestrator.scheduling.scheduler import Scheduler
@@ -326,6 +327,10 @@ def test_any_column_of_any_row_costs_that_row_alone(
     ledger.standing.hold(["C"], "me")
     acts.devices.release(site(farm, ledger, redis), ME, "C")
     ledger.standing.hold(["C"], "me")
+    for name in ("anna", "bob"):
+        ledger.people.add(name, Kind.PERSON)
+        ledger.people.grant(name, Role.VIEW, "common")
+        ledger.people.tokens.make(name, Role.VIEW, "", "", None)
     ledger.dead.set_aside(b"x", "why", host="lab", name="n")
     ledger.nights.begin("night-1", "suite", 1.0, b"{}")
     ledger.nights.schedule("suite", "file", "0 0 * * *", b"{}")
@@ -349,7 +354,8 @@ def test_any_column_of_any_row_costs_that_row_alone(
             assert status < 500, (what, path, text)
     environment = {**os.environ, "FARM_STATE": str(farm.state), "FARM_REDIS_URL": farm.redis_url}
     asked = (
-        "status;status good-1;status bad-1;results good-1;results bad-1;records;devices;host list;nightly show;audit"
+        "status;status good-1;status bad-1;results good-1;results bad-1;records;devices;host list;nightly show;audit;"
+        "people list;tokens list;projects list"
     )
     for command in map(str.split, asked.split(";")):
         shown = CliRunner().invoke(farm_command(), command, env=environment)

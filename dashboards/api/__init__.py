@@ -1,0 +1,5 @@
+"""The farm for programs: acts and answers over HTTP, each with the right that it takes."""
+
+from .app import API, Sources, mounted
+
+__all__ = ["API", "Sources", "mounted"]

@@ -1,0 +1,166 @@
+"""The answers that the farm gives: what pages and `--json` show, of the projects that who asks may view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from fastapi import Path as InPath
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict
+
+from orchestrator.answers import Story, how_far, story_of
+from orchestrator.answers.hosts import HostView, views
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.ledger import AuditRow, ListedJob
+from orchestrator.ledger.said.eligible_devices import devices_for_work
+from orchestrator.model.device import Device
+from orchestrator.model.errors import ServiceDown
+from orchestrator.model.people import Role
+from orchestrator.model.rights import Person, Place, Project, Right, Token
+
+from .asked import Asked
+from .reading import First, Most, Page, Word, page, read
+
+SEES = Right(Role.VIEW)
+SEES_ANYTHING = Right(Role.VIEW, of="any")
+ADMINISTERS = Right(Role.ADMINISTER, of="farm")
+Name = Annotated[str, InPath(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+JOB_WORDS = "held waiting placed running ok invalid failed lost killed cancelled"
+
+
+class Me(BaseModel):
+    """The person who asks, and their roles."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    farm: Role | None
+    projects: dict[str, Role]
+
+
+class Brief(BaseModel):
+    """An experiment in a list."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    name: str
+    project: str
+    submitter: str
+    submitted_at: float
+    finished: bool
+    counts: dict[str, int]
+    """Jobs by state or, where done, by outcome."""
+
+
+def _of_named(asked: Asked, given: dict[str, Any]) -> Iterable[Place]:
+    return [asked.ledger.place_of(given["id"])]
+
+
+@read("/me", SEES_ANYTHING)
+def me(asked: Asked) -> Me:
+    """Tell who asks, and their roles."""
+    return Me(name=asked.actor.who, farm=asked.actor.grants.farm, projects=dict(asked.actor.grants.projects))
+
+
+@read("/experiments", SEES_ANYTHING)
+def experiments(
+    asked: Asked, first: First = 0, most: Most = 50, project: Word = "", submitter: Word = ""
+) -> Page[Brief]:
+    """List the experiments of the projects that who asks may view, the newest first."""
+    seen = asked.actor.grants.visible
+    wanted = seen if not project else {project} if seen is None else seen & {project}
+    rows, total = asked.ledger.listed.experiments(first, most, projects=wanted, submitter=submitter)
+    made = [
+        Brief(id=row.id, name=row.experiment.name, project=row.project, submitter=row.submitter,
+              submitted_at=row.submitted_at, finished=row.finished, counts=dict(row.counts))
+        for row in rows
+    ]  # fmt: skip
+    return page(made, first, total)
+
+
+@read("/experiments/{id}", SEES, _of_named)
+def experiment(asked: Asked, id: Name) -> dict[str, Any]:
+    """Tell how far an experiment is: its jobs by state, why they wait, when it ends, what did not go well."""
+    row = asked.ledger.experiment(id)
+    return how_far(asked.ledger, row, asked.reasons(), lambda: _devices(asked)).data() | {"project": row.project}
+
+
+@read("/experiments/{id}/jobs", SEES, _of_named)
+def jobs(
+    asked: Asked,
+    id: Name,
+    first: First = 0,
+    most: Most = 50,
+    word: Annotated[str, Query(pattern=f"^({JOB_WORDS.replace(' ', '|')}|)$", description="State or outcome.")] = "",
+) -> Page[ListedJob]:
+    """List the jobs of an experiment in order of submission."""
+    row = asked.ledger.experiment(id)
+    found = asked.ledger.listed.jobs(row.id, (word,) if word else (), first, most)
+    return page(list(found.rows), first, found.total)
+
+
+@read("/jobs/{id}", SEES, _of_named)
+def job(asked: Asked, id: Name) -> Story:
+    """Tell the story of a job: every attempt with its device, and why it waits."""
+    return story_of(asked.ledger, id, asked.reasons())
+
+
+@read("/devices", SEES_ANYTHING)
+def devices(asked: Asked, first: First = 0, most: Most = 50) -> Page[Device]:
+    """List the devices as placement sees them, by serial."""
+    found = sorted(_devices(asked, needed=True) or (), key=lambda each: each.serial)
+    return page(found[first : first + most], first, len(found))
+
+
+@read("/hosts", SEES_ANYTHING)
+def hosts(asked: Asked, first: First = 0, most: Most = 50) -> Page[HostView]:
+    """List the hosts: whether each gets work, and if not why."""
+    announced = Inventory(asked.sources.redis()).hosts()
+    found = views(announced, asked.ledger.standing.hosts(), asked.ledger.running())
+    return page(found[first : first + most], first, len(found))
+
+
+@read("/audit", ADMINISTERS)
+def audit(
+    asked: Asked, first: First = 0, most: Most = 50, who: Word = "", act: Word = "", refused: bool | None = None
+) -> Page[AuditRow]:
+    """List who has done what, or was refused, the newest first."""
+    kept = asked.ledger.audit
+    rows = kept.newest(most, first=first, who=who, act=act, refused=refused)
+    return page(rows, first, kept.count(who=who, act=act, refused=refused))
+
+
+@read("/people", ADMINISTERS)
+def people(asked: Asked, first: First = 0, most: Most = 50) -> Page[Person]:
+    """List the people of the farm with their roles, those that left among them."""
+    found = asked.ledger.people.every()
+    return page(found[first : first + most], first, len(found))
+
+
+@read("/projects", SEES_ANYTHING)
+def projects(asked: Asked, first: First = 0, most: Most = 50) -> Page[Project]:
+    """List the projects that who asks may view, with their members."""
+    seen = asked.actor.grants.visible
+    found = [each for each in asked.ledger.people.projects() if seen is None or each.name in seen]
+    return page(found[first : first + most], first, len(found))
+
+
+@read("/tokens", SEES_ANYTHING)
+def tokens(asked: Asked, first: First = 0, most: Most = 50) -> Page[Token]:
+    """List one's own tokens, or all for whoever administers the farm; never their texts."""
+    all_of_them = not ADMINISTERS.why_not(asked.actor.who, asked.actor.grants)
+    found = asked.ledger.people.tokens.every("" if all_of_them else asked.actor.who)
+    return page(found[first : first + most], first, len(found))
+
+
+def _devices(asked: Asked, *, needed: bool = False) -> list[Device] | None:
+    """Return the devices; None where no farm runs. Raises ServiceDown where they are `needed`."""
+    try:
+        inventory = Inventory(asked.sources.redis())
+        return devices_for_work(inventory.devices(), inventory.hosts(), asked.ledger)
+    except ServiceDown:
+        if needed:
+            raise
+        return None

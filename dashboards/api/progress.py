@@ -1,0 +1,66 @@
+"""Progress of an experiment as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Depends, FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from orchestrator.model.errors import FarmError
+
+from .answers import SEES, Name
+from .asked import Asked, here
+
+PATH = "/experiments/{id}/progress"
+LOOK_S = 1.0
+QUIET_S = 10.0
+"""The time without news after which a comment is sent: who does not take it is gone."""
+LASTS_S = 600.0
+"""Then the client asks again, and passes the door again: a token that was revoked does not stream on."""
+
+
+def add_progress(app: FastAPI) -> None:
+    """Give the stream its route."""
+    app.get(
+        PATH, operation_id="progress", tags=["answers"], response_class=StreamingResponse,
+        summary="Stream how far an experiment is, each time that it changes, until it is over.",
+        description=f"Takes the role `{SEES.least}` ({SEES.of}). Events are JSON: `counts`, `finished`.",
+        responses={200: {"content": {"text/event-stream": {}}}},
+        openapi_extra={"x-right": vars(SEES)},
+    )(progress)  # fmt: skip
+
+
+async def progress(id: Name, asked: Annotated[Asked, Depends(here)]) -> StreamingResponse:
+    """Raises FarmError before it begins."""
+    begun = await run_in_threadpool(_told, asked, id)
+    headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
+    return StreamingResponse(_events(asked, id, begun), media_type="text/event-stream", headers=headers)
+
+
+async def _events(asked: Asked, name: str, told: str) -> AsyncIterator[str]:
+    clock = asyncio.get_running_loop().time
+    began = said = clock()
+    yield f"retry: 1000\n\ndata: {told}\n\n"
+    while not json.loads(told)["finished"] and clock() < began + LASTS_S:
+        await asyncio.sleep(LOOK_S)
+        try:
+            now = await run_in_threadpool(_told, asked, name)
+        except FarmError:
+            now = told  # the ledger is away: it goes on when that is back
+        if now != told:
+            told, said = now, clock()
+            yield f"data: {told}\n\n"
+        elif clock() > said + QUIET_S:
+            said = clock()
+            yield ": still here\n\n"
+
+
+def _told(asked: Asked, name: str) -> str:
+    asked.let(SEES, [asked.ledger.place_of(name)], name)
+    row = asked.ledger.experiment(name)
+    return json.dumps({"experiment": row.id, "finished": row.finished, "counts": dict(row.counts)}, sort_keys=True)

@@ -1,0 +1,1 @@
+"""Commands on people, their tokens and projects."""

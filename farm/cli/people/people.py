@@ -1,0 +1,94 @@
+"""`farm people`: who may use the farm, and their roles."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from farm.access import COMMAND_LINE, open_ledger, open_site, settings_of, user_by
+from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from orchestrator.model.people import Role
+from orchestrator.model.rights import Person
+
+group = typer.Typer(
+    name="people",
+    help="Let people use the farm over the network, and give them roles: view, submit, operate, administer."
+    "\n\nExample: `farm people list` (`--state DIR`, `--json`)",
+    no_args_is_help=True,
+)
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
+
+
+def register(app: typer.Typer) -> None:
+    group.command("list")(listed)
+    group.command()(add)
+    group.command()(remove)
+    app.add_typer(group, rich_help_panel="The farm")
+
+
+def add(
+    name: NameArgument,
+    role: Annotated[Role | None, typer.Option("--role", help="The role to give; a role before it is replaced.")] = None,
+    project: Annotated[
+        str, typer.Option("--project", metavar="NAME", help="The project of the role.", show_default="the whole farm")
+    ] = "",
+    service: Annotated[bool, typer.Option("--service", help="It is a program, such as a build server.")] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let somebody in, and give them a role. For another project, or another role, call it again.
+
+    Example: `farm people add anna --role submit --project vision`
+    """
+    from orchestrator import acts
+
+    who = user_by(COMMAND_LINE)
+    with open_site(settings_of(state)) as site:
+        known = site.ledger.people.one(name)
+        done = acts.people.add_person(site, who, name, service=service or (known is not None and known.is_service))
+        if role is not None:
+            granted = acts.people.grant_role(site, who, name, role, project)
+            show_done(granted, as_json=as_json, is_new=done.is_new)
+            return
+    show_done(done, as_json=as_json)
+
+
+def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Take all roles and tokens of somebody. Their experiments, and what they did, keep their name.
+
+    Example: `farm people remove anna`
+    """
+    from orchestrator import acts
+
+    with open_site(settings_of(state)) as site:
+        show_done(acts.people.remove_person(site, user_by(COMMAND_LINE), name), as_json=as_json)
+
+
+def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
+    """List the people with their roles in the farm and in projects.
+
+    Example: `farm people list --json`
+    """
+    from orchestrator.report.listing import Listing
+
+    with open_ledger(settings_of(state)) as ledger:
+        found = ledger.people.every()
+    if as_json:
+        print_json([_data(each) for each in found])
+        return
+    rows = [
+        (escape(each.name), each.kind.value, escape(_roles(each)), "left" if each.ended_at else "") for each in found
+    ]
+    out().print(Listing(("who", "what", "roles", ""), rows) if rows else "nobody: this farm is its owner's alone")
+
+
+def _roles(person: Person) -> str:
+    own = [f"{person.grants.farm} in the farm"] if person.grants.farm else []
+    return ", ".join([*own, *(f"{role} in {name}" for name, role in sorted(person.grants.projects.items()))]) or "none"
+
+
+def _data(person: Person) -> dict[str, object]:
+    grants = {"farm": person.grants.farm, "projects": dict(person.grants.projects)}
+    return {"name": person.name, "kind": person.kind, **grants, "since": person.since, "ended_at": person.ended_at}

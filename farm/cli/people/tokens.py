@@ -1,0 +1,105 @@
+"""`farm tokens`: what people show to the farm's API."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from farm.access import COMMAND_LINE, open_ledger, open_site, settings_of, user_by
+from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from orchestrator.model.people import Role
+from orchestrator.model.rights import Token
+
+group = typer.Typer(
+    name="tokens",
+    help="Make, list and revoke the tokens that people and programs show to the farm's API."
+    "\n\nExample: `farm tokens list` (`--state DIR`, `--json`)",
+    no_args_is_help=True,
+)
+DAYS, DAY_S = 90.0, 86_400.0
+
+
+def register(app: typer.Typer) -> None:
+    group.command("list")(listed)
+    group.command()(create)
+    group.command()(revoke)
+    app.add_typer(group, rich_help_panel="The farm")
+
+
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token it is.")],
+    most: Annotated[Role, typer.Option("--most", help="The role above which it gives none.")] = Role.ADMINISTER,
+    project: Annotated[
+        str, typer.Option("--project", metavar="NAME", help="The project in which alone it counts.", show_default="all")
+    ] = "",
+    days: Annotated[float, typer.Option("--days", metavar="N", min=0, help="Days until it expires; 0: never.")] = DAYS,
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What it is for.")] = "",
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a token for a person or program, and print it. It is shown this once: the farm keeps its hash alone.
+
+    Example: `farm tokens create ci --most submit --project vision --days 30`
+    """
+    from orchestrator import acts
+
+    until = time.time() + days * DAY_S if days else None
+    with open_site(settings_of(state)) as site:
+        done = acts.people.create_token(site, user_by(COMMAND_LINE), name, most, project, until, note)
+    show_done(done, as_json=as_json)
+    if not as_json:
+        out().print(done.token, markup=False, highlight=False)
+
+
+def revoke(
+    token: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `farm tokens list` says it.")],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a token count no more, at once.
+
+    Example: `farm tokens revoke 3f9c1a2b`
+    """
+    from orchestrator import acts
+
+    with open_site(settings_of(state)) as site:
+        show_done(acts.people.revoke_token(site, user_by(COMMAND_LINE), token), as_json=as_json)
+
+
+def listed(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Whose tokens.", show_default="all")] = "",
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List tokens: whose, what each lets them do, until when, when it was used last. Their texts are nowhere.
+
+    Example: `farm tokens list anna`
+    """
+    from orchestrator.report.listing import Listing
+
+    with open_ledger(settings_of(state)) as ledger:
+        found = ledger.people.tokens.every(name)
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    rows = [
+        (each.id, escape(each.person), each.most.value, escape(each.project or "all"), _end(each),
+         _day(each.used_at) or "never", escape(each.note))
+        for each in found
+    ]  # fmt: skip
+    heads = ("id", "who", "at most", "project", "ends", "used", "note")
+    out().print(Listing(heads, rows) if rows else "there is no token")
+
+
+def _end(token: Token) -> str:
+    if token.revoked_at:
+        return f"revoked {_day(token.revoked_at)}"
+    return _day(token.ends_at) or "never"
+
+
+def _day(at: float | None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at else ""

@@ -1,0 +1,212 @@
+"""Acts on people: let them in, give roles, make and revoke tokens, add projects."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from orchestrator.ledger import Ledger
+from orchestrator.model.errors import SpecError, UnknownName
+from orchestrator.model.people import COMMON, Kind, Role
+from orchestrator.model.rights import Actor, Place, Right
+
+from .act import Acting, Done, Given, act, of_project
+
+ADMINISTERS = Right(Role.ADMINISTER, of="farm")
+NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,59}"
+"""The names of people and projects."""
+
+
+@dataclass(frozen=True)
+class Admitted(Done):
+    person: str
+    kind: Kind
+    is_new: bool
+
+    @property
+    def did(self) -> bool:
+        return self.is_new
+
+    @property
+    def ok(self) -> bool:
+        return True
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"{self.person} may use this farm" if self.did else f"nothing to do: {self.person} is let in already"]
+
+
+@act(ADMINISTERS)
+def add_person(acting: Acting, name: str, *, service: bool = False) -> Admitted:
+    """Let somebody in, or a program (`service`), without a role. One who left is the same person again."""
+    _check_name("person", name)
+    people, kind = acting.ledger.people, Kind.SERVICE if service else Kind.PERSON
+    known = people.one(name)
+    is_new = known is None or known.ended_at is not None or known.kind is not kind
+    if is_new:
+        people.add(name, kind)
+    return Admitted(name, kind, is_new)
+
+
+@dataclass(frozen=True)
+class Granted(Done):
+    person: str
+    role: Role | None
+    project: str
+
+    @property
+    def lines(self) -> list[str]:
+        where = f"in the project {self.project}" if self.project else "in the farm"
+        return [f"{self.person} has {f'the role {self.role}' if self.role else 'no role'} {where}"]
+
+
+@act(Right(Role.ADMINISTER), at=of_project)
+def grant_role(acting: Acting, name: str, role: Role | None, project: str = "") -> Granted:
+    """Give somebody a role in a project, or (empty) in the farm; None: take it away. Raises UnknownName."""
+    person = _known(acting.ledger, name)
+    if project:
+        check_project(acting.ledger, project)
+    acting.ledger.people.grant(person, role, project)
+    return Granted(person, role, project)
+
+
+@dataclass(frozen=True)
+class Left(Done):
+    person: str
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"{self.person} may not use this farm any more; what they did bears their name"]
+
+
+@act(ADMINISTERS)
+def remove_person(acting: Acting, name: str) -> Left:
+    """Take all roles and tokens of somebody. Raises UnknownName."""
+    acting.ledger.people.end(_known(acting.ledger, name))
+    return Left(name)
+
+
+@dataclass(frozen=True)
+class Made(Done):
+    id: str
+    person: str
+    most: Role
+    project: str
+    ends_at: float | None
+    """Unix time; None: it does not expire."""
+    token: str
+    """The text, which is told this once, and in no audit."""
+
+    @property
+    def on(self) -> str:
+        return f"{self.id} of {self.person}"
+
+    @property
+    def lines(self) -> list[str]:
+        where = f" in the project {self.project}" if self.project else ""
+        end = datetime.fromtimestamp(self.ends_at).isoformat(" ", "minutes") if self.ends_at else "it is revoked"
+        return [f"token {self.id} lets {self.person} {self.most}{where} until {end}"]
+
+
+@act(ADMINISTERS)
+def create_token(
+    acting: Acting,
+    name: str,
+    most: Role = Role.ADMINISTER,
+    project: str = "",
+    until: float | None = None,
+    note: str = "",
+) -> Made:
+    """Make a token of somebody, which gives no more than the role `most`, only in this project (empty: wherever they
+    have a role), until then (Unix time; None: until it is revoked). Raises UnknownName, SpecError."""
+    person = _known(acting.ledger, name)
+    if project:
+        check_project(acting.ledger, project)
+    if until is not None and until <= time.time():
+        raise SpecError("the token would have expired already", remedy="give a time that is to come, or none")
+    token, text = acting.ledger.people.tokens.make(person, most, project, note, until)
+    return Made(token, person, most, project, until, text)
+
+
+@dataclass(frozen=True)
+class Revoked(Done):
+    id: str
+    person: str
+    is_new: bool
+
+    @property
+    def did(self) -> bool:
+        return self.is_new
+
+    @property
+    def ok(self) -> bool:
+        return True
+
+    @property
+    def lines(self) -> list[str]:
+        before = "" if self.did else "nothing to do: "
+        return [f"{before}token {self.id} of {self.person} counts no more"]
+
+
+def _of_token(ledger: Ledger, _: Actor, given: Given) -> list[Place]:
+    token = ledger.people.tokens.one(given["token"])
+    return [] if token is None else [Place("", token.person)]
+
+
+@act(Right(Role.ADMINISTER, own=Role.VIEW, of="farm"), at=_of_token)
+def revoke_token(acting: Acting, token: str) -> Revoked:
+    """Let a token count no more; one's own, or anybody's. Raises UnknownName."""
+    found = acting.ledger.people.tokens.one(token)
+    if found is None:
+        raise UnknownName(f"there is no token {token!r}", remedy="`farm tokens list` says which there are")
+    if found.revoked_at is None:
+        acting.ledger.people.tokens.revoke(token)
+    return Revoked(token, found.person, found.revoked_at is None)
+
+
+@dataclass(frozen=True)
+class Opened(Done):
+    project: str
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"{self.project} is a project of this farm"]
+
+
+@act(ADMINISTERS)
+def add_project(acting: Acting, name: str, note: str = "") -> Opened:
+    """Add a project. Raises SpecError where there is one of this name."""
+    _check_name("project", name)
+    if name in _projects(acting.ledger):
+        raise SpecError(f"there is a project {name} already", remedy="give another name; `farm projects list` has all")
+    acting.ledger.people.add_project(name, note)
+    return Opened(name)
+
+
+def check_project(ledger: Ledger, name: str) -> None:
+    """Raise UnknownName where there is no such project."""
+    if name != COMMON and name not in (known := _projects(ledger)):
+        raise UnknownName(
+            f"there is no project {name!r}", remedy=f"there are: {', '.join(known)}; or `farm projects add`"
+        )
+
+
+def _projects(ledger: Ledger) -> Sequence[str]:
+    return [each.name for each in ledger.people.projects()]
+
+
+def _known(ledger: Ledger, name: str) -> str:
+    """Return the name of somebody who is let in. Raises UnknownName."""
+    found = ledger.people.one(name)
+    if found is None or found.ended_at is not None:
+        raise UnknownName(f"nobody is called {name!r} on this farm", remedy=f"`farm people add {name}` lets them in")
+    return found.name
+
+
+def _check_name(what: str, name: str) -> None:
+    if not re.fullmatch(NAME, name):
+        told = f"a {what} cannot be called {name[:80]!r}"
+        raise SpecError(told, remedy="1 to 60 letters, digits, and `. _ @ -` after the first")

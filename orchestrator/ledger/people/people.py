@@ -1,0 +1,92 @@
+"""Keep who may use the farm, and in which projects."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from orchestrator.ledger.database import Database
+from orchestrator.ledger.tables import MEMBERS, PEOPLE, PROJECTS
+from orchestrator.model.people import COMMON, Kind, Role
+from orchestrator.model.rights import Grants, Person, Project
+
+from . import tokens
+from .answers import Answers
+
+
+class People:
+    """People, projects and tokens of a ledger; one transaction a call. All methods raise ServiceDown if it is away."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.tokens, self.answers = tokens.Tokens(database), Answers(database)
+
+    def every(self) -> list[Person]:
+        """Return all people by name, those that left among them."""
+        with self._database.read() as connection:
+            return people(connection)
+
+    def one(self, name: str) -> Person | None:
+        with self._database.read() as connection:
+            return next(iter(people(connection, [name])), None)
+
+    def add(self, name: str, kind: Kind) -> None:
+        """Let somebody in, without any role; one who left is the same person again."""
+        with self._database.write() as connection:
+            back = update(PEOPLE).where(PEOPLE.c.name == name).values(kind=kind, ended_at=None)
+            if not connection.execute(back).rowcount:
+                row = {"name": name, "kind": kind, "role": "", "since": time.time()}
+                connection.execute(insert(PEOPLE).values(**row))
+
+    def end(self, name: str) -> None:
+        """Take all roles and tokens of somebody, whose name stays."""
+        now = time.time()
+        with self._database.write() as connection:
+            connection.execute(update(PEOPLE).where(PEOPLE.c.name == name).values(ended_at=now, role=""))
+            connection.execute(delete(MEMBERS).where(MEMBERS.c.person == name))
+            tokens.revoke_of(connection, name, now)
+
+    def grant(self, name: str, role: Role | None, project: str = "") -> None:
+        """Give somebody this role alone in a project, or (empty) in the farm; None: take it."""
+        with self._database.write() as connection:
+            if not project:
+                connection.execute(update(PEOPLE).where(PEOPLE.c.name == name).values(role=role or ""))
+                return
+            connection.execute(delete(MEMBERS).where(MEMBERS.c.person == name, MEMBERS.c.project == project))
+            if role is not None:
+                connection.execute(insert(MEMBERS).values(person=name, project=project, role=role))
+
+    def projects(self) -> list[Project]:
+        """Return all projects by name, `common` among them."""
+        with self._database.read() as connection:
+            members = defaultdict[str, dict[str, Role]](dict)
+            for row in connection.execute(select(MEMBERS).order_by(MEMBERS.c.person)):
+                members[row.project][row.person] = Role(row.role)
+            found = [
+                Project(row.name, row.since, row.note, members[row.name])
+                for row in connection.execute(select(PROJECTS).where(PROJECTS.c.name != COMMON))
+            ]
+        return sorted([Project(COMMON, 0.0, "", members[COMMON]), *found], key=lambda each: each.name)
+
+    def add_project(self, name: str, note: str) -> None:
+        with self._database.write() as connection:
+            connection.execute(insert(PROJECTS).values(name=name, since=time.time(), note=note))
+
+
+def people(connection: Connection, names: Iterable[str] | None = None) -> list[Person]:
+    """Return people by name, these or all, with their roles."""
+    mine, of = select(PEOPLE).order_by(PEOPLE.c.name), select(MEMBERS)
+    if names is not None:
+        wanted = list(names)
+        mine, of = mine.where(PEOPLE.c.name.in_(wanted)), of.where(MEMBERS.c.person.in_(wanted))
+    found, roles = connection.execute(mine).all(), defaultdict[str, dict[str, Role]](dict)
+    for row in connection.execute(of):
+        roles[row.person][row.project] = Role(row.role)
+    return [
+        Person(row.name, Kind(row.kind), Grants(Role(row.role) if row.role else None, roles[row.name]), row.since,
+               row.ended_at)
+        for row in found
+    ]  # fmt: skip

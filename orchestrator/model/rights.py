@@ -1,0 +1,148 @@
+"""Rights: the roles of people by project, who acts and by which door, and the one rule of who may do what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from .people import Door, Kind, Role
+
+
+@dataclass(frozen=True)
+class Grants:
+    """The roles of somebody."""
+
+    farm: Role | None = None
+    """The role in every project, and in what belongs to none: phones, hosts, people."""
+    projects: Mapping[str, Role] = field(default_factory=dict)
+
+    def reach(self, least: Role, project: str | None) -> bool:
+        """Return whether a role reaches this one, in a project or (None) in the farm."""
+        own = self.projects.get(project) if project is not None else None
+        return any(role is not None and role.reaches(least) for role in (self.farm, own))
+
+    def reach_somewhere(self, least: Role) -> bool:
+        return any(self.reach(least, project) for project in (None, *self.projects))
+
+    @property
+    def visible(self) -> frozenset[str] | None:
+        """The projects that may be viewed; None: all."""
+        return None if self.farm is not None else frozenset(self.projects)
+
+    def within(self, most: Role, project: str = "") -> Grants:
+        """Return the same without what a token lacks: no role above `most`, and of one project alone (empty: all)."""
+        lower = {name: min(role, most, key=list(Role).index) for name, role in self.projects.items()}
+        farm = None if self.farm is None else min(self.farm, most, key=list(Role).index)
+        if not project:
+            return Grants(farm, lower)
+        found = [role for role in (farm, lower.get(project)) if role is not None]
+        return Grants(None, {project: max(found, key=list(Role).index)} if found else {})
+
+
+WHOLE = Grants(Role.ADMINISTER)
+"""The grants of whoever has the state folder: they have the ledger's file, and nothing could keep them from it."""
+
+
+@dataclass(frozen=True)
+class Once:
+    """The key under which somebody asks for an act once, however often the request comes."""
+
+    key: str
+    request_sha256: str
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Somebody who acts, by a door."""
+
+    who: str
+    """The name of a person of the farm, or of a user of its machine; of a page, the name that its person gives."""
+    door: Door
+    grants: Grants
+    origin: str = ""
+    """The address or the machine from which the act came."""
+    once: Once | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """The project of what an act is done to, and who owns that."""
+
+    project: str
+    owner: str = ""
+
+
+@dataclass(frozen=True)
+class Right:
+    """The least role that an act or a route takes."""
+
+    least: Role
+    own: Role | None = None
+    """The least role for what one owns; None: the same."""
+    of: str = "project"
+    """`project`: the role in the project of what it is done to. `farm`: the role in the farm. `any`: in any project."""
+
+    def why_not(self, who: str, grants: Grants, places: Iterable[Place] = ()) -> str:
+        """Return why somebody may not do it, in words; empty: they may."""
+        if grants.farm is not None and grants.farm.reaches(self.least):
+            return ""
+        if self.of == "any":
+            return "" if grants.reach_somewhere(self.least) else f"it takes the role {self.least} in some project"
+        if self.of == "farm":
+            mine = self.own is not None and any(place.owner == who for place in places)
+            if mine and self.own is not None and grants.reach_somewhere(self.own):
+                return ""
+            return f"it takes the role {self.least} in the farm"
+        found = list(places)
+        if not found and not grants.reach_somewhere(self.own or self.least):
+            return f"it takes the role {self.least} in some project"
+        for place in found:
+            own = self.own if self.own is not None and place.owner == who else None
+            if not grants.reach(own or self.least, place.project):
+                where = f"the project {place.project}" if place.project else "the farm"
+                return f"it takes the role {own or self.least} in {where}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody who may use the farm."""
+
+    name: str
+    kind: Kind
+    grants: Grants
+    since: float
+    """Unix time."""
+    ended_at: float | None
+    """Unix time from which they may nothing; None: they may."""
+
+    @property
+    def is_service(self) -> bool:
+        return self.kind is Kind.SERVICE
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project, which owns experiments."""
+
+    name: str
+    since: float
+    note: str
+    members: Mapping[str, Role]
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token without its text, which was shown once."""
+
+    id: str
+    person: str
+    most: Role
+    project: str
+    """The project in which alone it counts; empty: wherever its person has a role."""
+    note: str
+    made_at: float
+    ends_at: float | None
+    revoked_at: float | None
+    used_at: float | None
+    """Unix time, to the minute."""

@@ -1,0 +1,431 @@
+"""The farm's API over a real server: exactly the table of rights, and what it bounds, keeps and refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import itertools
+import json
+import random
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from dashboards.api import API
+from dashboards.web.access import token_of
+from farm.web.app import Hosts
+from farm.web.pages import Listening, app_of
+from farm.web.patience import Patient
+from orchestrator.acts import ACTS, RIGHTS
+from orchestrator.coordination.client import client_of
+from orchestrator.ledger import Ledger
+from orchestrator.model.people import Kind, Role
+from orchestrator.system.config import Settings
+from tests.integration.orchestrator.hosts import Host
+from tests.servers import private_redis
+from tests.unit.orchestrator import make
+from tests.waiting import eventually
+
+VIEW, SUBMIT, OPERATE, ADMIN = Role
+TABLE: dict[str, tuple[Role, Role, str]] = {
+    "POST /acts/add-host": (ADMIN, ADMIN, "farm"),
+    "POST /acts/add-person": (ADMIN, ADMIN, "farm"),
+    "POST /acts/add-project": (ADMIN, ADMIN, "farm"),
+    "POST /acts/cancel": (OPERATE, SUBMIT, "project"),
+    "POST /acts/create-token": (ADMIN, ADMIN, "farm"),
+    "POST /acts/drain-host": (OPERATE, OPERATE, "farm"),
+    "POST /acts/grant-role": (ADMIN, ADMIN, "project"),
+    "POST /acts/hold": (OPERATE, OPERATE, "farm"),
+    "POST /acts/release": (OPERATE, OPERATE, "farm"),
+    "POST /acts/remove-engine": (ADMIN, ADMIN, "farm"),
+    "POST /acts/remove-host": (ADMIN, ADMIN, "farm"),
+    "POST /acts/remove-person": (ADMIN, ADMIN, "farm"),
+    "POST /acts/restore": (OPERATE, OPERATE, "farm"),
+    "POST /acts/resume-host": (OPERATE, OPERATE, "farm"),
+    "POST /acts/retry": (OPERATE, SUBMIT, "project"),
+    "POST /acts/revoke-token": (ADMIN, VIEW, "farm"),
+    "POST /acts/submit": (SUBMIT, SUBMIT, "project"),
+    "POST /acts/unschedule-suite": (OPERATE, OPERATE, "farm"),
+    "GET /audit": (ADMIN, ADMIN, "farm"),
+    "GET /devices": (VIEW, VIEW, "any"),
+    "GET /experiments": (VIEW, VIEW, "any"),
+    "GET /experiments/{id}": (VIEW, VIEW, "project"),
+    "GET /experiments/{id}/jobs": (VIEW, VIEW, "project"),
+    "GET /experiments/{id}/progress": (VIEW, VIEW, "project"),
+    "GET /hosts": (VIEW, VIEW, "any"),
+    "GET /jobs/{id}": (VIEW, VIEW, "project"),
+    "GET /me": (VIEW, VIEW, "any"),
+    "GET /people": (ADMIN, ADMIN, "farm"),
+    "GET /projects": (VIEW, VIEW, "any"),
+    "GET /tokens": (VIEW, VIEW, "any"),
+}
+"""Route -> the least role, the least role for one's own, and where: written by hand, as the page of people has it."""
+OPEN = {"GET /health"}
+HIDES = {route for route, (_, _, where) in TABLE.items() if where == "project"} - {
+    "POST /acts/submit",
+    "POST /acts/grant-role",
+}
+"""Routes on what is named: where who asks may not view it, it is as if it were not there."""
+PAGE = Path(__file__).parents[3] / "docs" / "architecture" / "people-and-api.md"
+BODIES: dict[str, dict[str, Any]] = {
+    "add-host": {"name": "no name", "secret_sha256": "ab" * 32},
+    "add-person": {"name": "no name"},
+    "add-project": {"name": "vision"},
+    "create-token": {"name": "nobody"},
+    "drain-host": {"name": "nothing"},
+    "grant-role": {"name": "nobody", "role": "view", "project": "vision"},
+    "hold": {"serials": ["nothing"]},
+    "release": {"name": "nothing"},
+    "remove-engine": {"engine": "nothing"},
+    "remove-host": {"name": "nothing"},
+    "remove-person": {"name": "nobody"},
+    "restore": {},
+    "resume-host": {"name": "nothing"},
+    "unschedule-suite": {"suite": "nothing"},
+}
+"""Bodies of acts that are refused for another reason where they are allowed, so that nothing changes."""
+EXPERIMENT = {"schema_version": 1, "name": "sent", "workload": {"network": "lenet"}, "sampling": {"blocks": 2}}
+Answer = tuple[int, http.client.HTTPMessage, Any]
+
+
+class Lab:
+    """A farm with two projects, whose people have every role in one of them, in the other, or in the farm."""
+
+    def __init__(self, state: Path, ledger: Ledger, host: Host, port: int) -> None:
+        self.state, self.ledger, self.host, self.port, self.own = state, ledger, host, port, token_of(state)
+        for project in ("vision", "speech"):
+            ledger.people.add_project(project, "")
+        self.tokens, self.roles = {"none": self.person("none")}, dict[str, tuple[str, Role]]()
+        for place, role in itertools.product(("", "vision", "speech"), Role):
+            name = f"{place or 'farm'}.{role}"
+            self.tokens[name] = self.person(name, role, place)
+            self.roles[name] = (place, role)
+        self.experiments = {owner: self.submitted(owner) for owner in ("somebody", *self.tokens)}
+
+    def person(self, name: str, role: Role | None = None, place: str = "") -> str:
+        self.ledger.people.add(name, Kind.PERSON)
+        self.ledger.people.grant(name, role, place)
+        return self.ledger.people.tokens.make(name, Role.ADMINISTER, "", "", None)[1]
+
+    def submitted(self, owner: str) -> tuple[str, str]:
+        """An experiment in the project `vision`, and a job of it."""
+        name = f"of-{owner}"
+        job = make.job(name)
+        self.ledger.submit(name, make.many(1, name=name), [job], by=owner, project="vision")
+        return name, job.job_id
+
+    def ask(self, route: str, token: str = "", body: Any = None, **headers: str) -> Answer:
+        method, path = route.split(" ", 1)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        shown = {"Authorization": f"Bearer {token}"} if token else {}
+        sent = None if body is None else body if isinstance(body, bytes) else json.dumps(body)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.request(method, API + path, sent, {"Content-Type": "application/json", **shown, **named})
+            reply = connection.getresponse()
+            streams = reply.headers.get_content_type() == "text/event-stream"
+            text = b"{}" if streams else reply.read()
+            return reply.status, reply.headers, json.loads(text or b"null")
+        finally:
+            connection.close()
+
+    def called(self, route: str, owner: str) -> tuple[str, Any]:
+        """A route with what it needs, about what belongs to `owner`."""
+        experiment, job = self.experiments[owner]
+        method, path = route.split(" ", 1)
+        act = path.removeprefix("/acts/")
+        given = {"cancel": {"targets": [experiment]}, "retry": {"target": job}}.get(act, BODIES.get(act))
+        if act == "submit":
+            given = {"experiment": EXPERIMENT | {"workload": {"onnx": "none.onnx"}}, "project": "vision"}
+        if act == "revoke-token":
+            whose = owner if owner in self.tokens else "none"
+            given = {"token": self.ledger.people.tokens.make(whose, VIEW, "", "", None)[0]}
+        return f"{method} {path.replace('{id}', job if 'jobs/{' in path else experiment)}", given
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with tempfile.TemporaryDirectory(prefix="farm-") as folder, pytest.MonkeyPatch.context() as patch:
+        state = Path(folder) / "farm"
+        with private_redis(Path(folder)) as url:
+            patch.setenv("FARM_REDIS_URL", url)
+            settings = Settings(state=state, redis_url=url, host="lab")
+            with Ledger(settings.ledger) as ledger, client_of(settings) as redis:
+                host = Host(settings, redis, [make.device("A")])
+                app = app_of(state, Listening(port=1))
+                server = uvicorn.Server(
+                    uvicorn.Config(app, port=0, http=Patient, log_config=None, timeout_graceful_shutdown=1)
+                )
+                thread = threading.Thread(target=server.run)
+                thread.start()
+                try:
+                    eventually(lambda: server.started)
+                    yield Lab(state, ledger, host, server.servers[0].sockets[0].getsockname()[1])
+                finally:
+                    server.should_exit = True
+                    thread.join()
+
+
+def allowed(route: str, place: str, role: Role | None, mine: bool) -> bool:
+    """The table, read as a person would."""
+    least, own, where = TABLE[route]
+    least = own if mine and role is not None else least
+    order = [VIEW, SUBMIT, OPERATE, ADMIN]
+    if role is None or order.index(role) < order.index(least):
+        return False
+    if where == "any" or place == "":
+        return True
+    return place == "vision" if where == "project" else mine and own is not TABLE[route][0]
+
+
+def test_every_route_takes_exactly_its_right(lab: Lab) -> None:
+    status, _, schema = lab.ask("GET /openapi.json")
+    routes = {f"{method.upper()} {path}" for path, own in schema["paths"].items() for method in own}
+    assert status == 200 and schema["openapi"].startswith("3.1") and routes == TABLE.keys() | OPEN
+    assert BODIES.keys() | {"cancel", "retry", "submit", "revoke-token"} == {
+        route.rpartition("/")[2] for route in TABLE if "/acts/" in route
+    }
+    wrong = list[str]()
+    for route, name, mine in itertools.product(TABLE, lab.tokens, (True, False)):
+        place, role = lab.roles.get(name, ("", None))
+        path, body = lab.called(route, name if mine else "somebody")
+        status, _, said = lab.ask(path, lab.tokens[name], body)
+        refused = status == 403 or (route in HIDES and status == 404)
+        if refused is allowed(route, place, role, mine) or status >= 500:
+            wrong.append(f"{route} as {name}, {'own' if mine else 'not own'}: {status} {said}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_token_gives_no_more_than_it_says(lab: Lab, seed: int) -> None:
+    chance = random.Random(seed)
+    wrong = list[str]()
+    for _ in range(60):
+        route, name = chance.choice(sorted(TABLE.keys() - {"POST /acts/revoke-token"})), chance.choice([*lab.roles])
+        (place, role), most, only = lab.roles[name], chance.choice([*Role]), chance.choice(["", "vision", "speech"])
+        _, text = lab.ledger.people.tokens.make(name, most, only, "", None)
+        left = min(role, most, key=[*Role].index) if only in ("", place) or place == "" else None
+        path, body = lab.called(route, "somebody")
+        status, _, said = lab.ask(path, text, body)
+        refused = status == 403 or (route in HIDES and status == 404)
+        if refused is allowed(route, only or place, left, mine=False):
+            wrong.append(f"{route} as {name}, at most {most} in {only or 'all'}: {status} {said}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_nobody_passes_without_a_token(lab: Lab, seed: int) -> None:
+    chance = random.Random(seed)
+    for route in TABLE:
+        method, path = lab.called(route, "somebody")[0].split(" ", 1)
+        for other in {method, chance.choice(["GET", "POST", "PUT", "DELETE", "PATCH"])}:
+            token = chance.choice(["", "x", "farm_" + "A" * 43, lab.own[:-1], "\N{SNOWMAN}".encode().decode("latin-1")])
+            status, headers, said = lab.ask(f"{other} {path}", token)
+            assert (status, said["cause"]) == (401, "unknown_token"), route
+            assert headers["WWW-Authenticate"] == "Bearer" and headers.get_content_type() == "application/problem+json"
+    for path in ("/nothing", "/experiments/%0A", "/%0A/x", "/experiments/..%2F..%2Faudit", "//", "/openapi.json/"):
+        assert lab.ask(f"GET {path}")[0] == 401, path
+        status, headers, _ = lab.ask(f"GET {path}", lab.own)
+        assert 400 <= status < 500 and headers.get_content_type() == "application/problem+json", path
+    assert lab.ask("GET /health")[0] == 200
+
+
+def test_a_host_is_no_person_and_a_person_no_host(lab: Lab) -> None:
+    secret = "s" * 43
+    lab.ledger.standing.admit_host("lab2", hashlib.sha256(secret.encode()).hexdigest())
+    hosts = Hosts(lambda: lab.ledger)
+    assert hosts.of(f"Bearer {secret}") == "lab2" and lab.ask("GET /me", secret)[0] == 401
+    for token in (lab.own, *lab.tokens.values()):
+        assert hosts.of(f"Bearer {token}") == "" and lab.ask("GET /health", token)[0] == 200
+
+
+def test_a_token_that_ended_counts_no_more(lab: Lab) -> None:
+    people = lab.ledger.people
+    first, second = lab.person("leaves", Role.VIEW), people.tokens.make("leaves", Role.VIEW, "", "", None)
+    assert [lab.ask("GET /me", each)[0] for each in (first, second[1])] == [200, 200]
+    assert lab.ask("POST /acts/revoke-token", first, {"token": second[0]})[0] == 200
+    assert [lab.ask("GET /me", each)[0] for each in (first, second[1])] == [200, 401]
+    assert lab.ask("POST /acts/remove-person", lab.own, {"name": "leaves"})[0] == 200
+    assert lab.ask("GET /me", first)[0] == 401
+    assert lab.ask("POST /acts/add-person", lab.own, {"name": "leaves"})[2]["did"]
+    assert lab.ask("GET /me", first)[0] == 401, "it is not given back"
+    assert lab.ask("GET /me", people.tokens.make("farm.view", Role.VIEW, "", "", time.time() - 1.0)[1])[0] == 401
+
+
+def test_a_token_is_shown_once_and_kept_as_a_hash(lab: Lab) -> None:
+    _, _, said = lab.ask("POST /acts/create-token", lab.own, {"name": "farm.view", "note": "of a test"})
+    text = said["result"]["token"]
+    assert lab.ask("GET /me", text)[2] == {"name": "farm.view", "farm": "view", "projects": {}}
+    kept = b"".join(path.read_bytes() for path in lab.state.glob("ledger.sqlite*"))
+    assert said["result"]["id"].encode() in kept and text.encode() not in kept
+    listed = lab.ask("GET /tokens?most=500", lab.own)[2]["items"]
+    assert text not in json.dumps(listed)
+    (mine,) = [each for each in listed if each["note"] == "of a test"]
+    assert mine["used_at"] is not None
+    assert {each["person"] for each in lab.ask("GET /tokens", text)[2]["items"]} == {"farm.view"}
+
+
+def test_what_is_done_and_what_is_refused_is_in_the_audit(lab: Lab) -> None:
+    target = lab.submitted("vision.submit-2")[0]
+    assert lab.ask("POST /acts/cancel", lab.tokens["vision.submit"], {"targets": [target]})[0] == 403
+    assert lab.ask("POST /acts/cancel", lab.tokens["speech.submit"], {"targets": [target]})[0] == 404
+    assert lab.ask("POST /acts/cancel", lab.tokens["vision.operate"], {"targets": [target]})[0] == 200
+    status, _, said = lab.ask("GET /audit?act=cancel&most=3", lab.own)
+    assert status == 200
+    found = [(each["who"], each["door"], each["origin"], each["refused"], each["target"]) for each in said["items"]]
+    assert found == [
+        ("vision.operate", "api", "127.0.0.1", False, target),
+        ("speech.submit", "api", "127.0.0.1", True, target),
+        ("vision.submit", "api", "127.0.0.1", True, target),
+    ]
+    refused = lab.ask("GET /audit?refused=true&who=vision.submit&act=cancel", lab.own)[2]
+    assert refused["total"] >= 1 and {each["refused"] for each in refused["items"]} == {True}
+
+
+def test_a_submission_with_a_key_is_done_once(lab: Lab) -> None:
+    body = {"experiment": EXPERIMENT | {"name": "keyed"}, "project": "vision"}
+    token = lab.tokens["vision.submit"]
+
+    def send(_: int) -> Answer:
+        lab.host.announce()  # what it announced is forgotten after a while
+        return lab.ask("POST /acts/submit", token, body, Idempotency_Key="one")
+
+    with ThreadPoolExecutor(4) as threads:
+        answers = [each for each in threads.map(send, range(4)) if each[0] != 409]
+    answers.append(send(0))
+    assert {each[0] for each in answers} == {200}, answers
+    assert len({json.dumps(each[2], sort_keys=True) for each in answers}) == 1 and answers[0][2]["did"]
+    assert answers[-1][1]["Idempotency-Replayed"] == "true"
+    names = [each["id"] for each in lab.ask("GET /experiments?submitter=vision.submit", token)[2]["items"]]
+    assert sum(name.startswith("keyed-") for name in names) == 1
+    other = body | {"again": True}
+    assert lab.ask("POST /acts/submit", token, other, Idempotency_Key="one")[0] == 422
+    theirs = lab.ask("POST /acts/submit", lab.tokens["vision.operate"], other, Idempotency_Key="one")
+    assert theirs[0] == 200 and "Idempotency-Replayed" not in theirs[1], "a key is its person's own"
+
+
+def test_the_same_content_in_another_project_is_another_experiment(lab: Lab) -> None:
+    body = {"experiment": EXPERIMENT | {"name": "twice"}}
+    lab.host.announce()
+    ids = [
+        lab.ask("POST /acts/submit", lab.tokens[f"{name}.submit"], body | {"project": name})[2]["result"]["experiment"]
+        for name in ("vision", "speech", "vision")
+    ]
+    assert ids[0] == ids[2] != ids[1]
+    assert lab.ask(f"GET /experiments/{ids[1]}", lab.tokens["vision.administer"])[0] == 404
+    seen = lab.ask("GET /experiments?most=500", lab.tokens["speech.view"])[2]["items"]
+    assert {each["project"] for each in seen} == {"speech"} and ids[1] in {each["id"] for each in seen}
+
+
+FILES: list[dict[str, Any]] = [
+    {"workload": {"onnx": "FILE"}},
+    {"workload": {"language_model": "FILE"}},
+    {"workload": {"network": "lenet", "input": "FILE"}},
+    {"workload": {"network": "lenet", "choices": "FILE"}},
+    {"workload": {"command": "./a", "files": "FILE"}},
+    {"workload": {"network": "lenet", "dataset": {"inputs": "FILE"}}},
+    {"workload": {"network": "lenet", "training": {"dataset": {"inputs": "FILE", "labels": "FILE"}}}},
+    {"strategy": {"file": "FILE"}},
+    {"engine": {"models": {"ncnn": ["FILE"]}}},
+    {"sides": {"baseline": {"onnx": "FILE"}, "candidate": {}}},
+    {"sides": {"baseline": {"agent": "FILE"}, "candidate": {}}},
+    {"sides": {"baseline": {"driver": "FILE"}, "candidate": {}}},
+    {"workload": {"onnx": "a", "onnx_sha256": "ab" * 32}},
+    {"workload": {"network": "lenet", "files_sha256": {"a": "ab" * 32}}},
+    {"engine": {"builds": {"command": {"x86_64": "ab" * 32}}}},
+]
+"""Every way in which an experiment may name a file."""
+
+
+@pytest.mark.parametrize("named", FILES, ids=lambda each: json.dumps(each)[:60])
+def test_an_experiment_that_is_sent_reads_no_file_of_the_farm(lab: Lab, named: dict[str, Any], tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("not for them")
+    wanted = json.loads(json.dumps(named).replace("FILE", str(secret)))
+    status, _, said = lab.ask("POST /acts/submit", lab.own, {"experiment": EXPERIMENT | wanted})
+    assert status == 422 and "not for them" not in json.dumps(said), said
+    kept = [path for path in lab.state.rglob("*") if path.is_file() and b"not for them" in path.read_bytes()]
+    assert kept == []
+
+
+def test_an_answer_that_is_as_it_was_is_not_sent_again(lab: Lab) -> None:
+    name = lab.submitted("etag")[0]
+    path = f"GET /experiments/{name}"
+    _, headers, _ = lab.ask(path, lab.own)
+    tag = headers["ETag"]
+    status, again, body = lab.ask(path, lab.own, If_None_Match=tag)
+    assert (status, again["ETag"], body) == (304, tag, None)
+    lab.ask("POST /acts/cancel", lab.own, {"targets": [name]})
+    status, changed, body = lab.ask(path, lab.own, If_None_Match=tag)
+    assert status == 200 and changed["ETag"] != tag and body["finished"]
+
+
+def test_pages_of_a_list_make_the_whole(lab: Lab, seed: int) -> None:
+    most, first, found = random.Random(seed).randint(1, 6), 0, list[str]()
+    total = lab.ask("GET /experiments", lab.own)[2]["total"]
+    while first is not None:
+        said = lab.ask(f"GET /experiments?first={first}&most={most}", lab.own)[2]
+        found += [each["id"] for each in said["items"]]
+        first = said["next"]
+    assert len(found) == len({*found}) == total
+
+
+def test_progress_streams_until_it_is_over(lab: Lab) -> None:
+    name = lab.submitted("streamed")[0]
+    connection = http.client.HTTPConnection("127.0.0.1", lab.port, timeout=60)
+    connection.request("GET", f"{API}/experiments/{name}/progress", headers={"Authorization": f"Bearer {lab.own}"})
+    reply = connection.getresponse()
+    assert reply.status == 200 and reply.headers.get_content_type() == "text/event-stream"
+    first = [reply.readline() for _ in range(3)][-1]
+    assert json.loads(first.removeprefix(b"data: "))["counts"] == {"waiting": 1}
+    lab.ask("POST /acts/cancel", lab.own, {"targets": [name]})
+    last = [line for line in reply.read().splitlines() if line.startswith(b"data: ")][-1]  # the server ends it
+    connection.close()
+    assert json.loads(last.removeprefix(b"data: ")) == {
+        "experiment": name,
+        "finished": True,
+        "counts": {"cancelled": 1},
+    }
+
+
+def test_a_body_is_bounded_while_it_comes(lab: Lab) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", lab.port, timeout=60)
+    headers = {"Authorization": f"Bearer {lab.own}", "Content-Type": "application/json", "Transfer-Encoding": "chunked"}
+    chunks = (b" " * (1 << 20) for _ in range(64))
+    try:
+        connection.request("POST", f"{API}/acts/cancel", chunks, headers, encode_chunked=True)
+        status = connection.getresponse().status
+    except (BrokenPipeError, ConnectionResetError):  # it was answered before all was sent
+        status = 413
+    finally:
+        connection.close()
+    assert status == 413
+    claims = lab.ask("POST /acts/cancel", lab.own, b"{}", Content_Length=str(10**10))
+    assert claims[0] == 413 and claims[2]["detail"]
+
+
+def test_an_error_says_what_where_and_how_to_mend_it(lab: Lab) -> None:
+    wrong = {"experiment": EXPERIMENT | {"sampling": {"blocks": "many"}}}
+    status, headers, said = lab.ask("POST /acts/submit", lab.own, wrong)
+    assert status == 422 and headers.get_content_type() == "application/problem+json"
+    assert said["where"] == "body.experiment.sampling.blocks" and "whole number" in said["detail"] and said["remedy"]
+    status, _, said = lab.ask("POST /acts/cancel", lab.own, {"targets": ["of-nobody"]})
+    assert (status, said["cause"]) == (404, "unknown_name") and "of-none" in said["remedy"]
+    said = lab.ask("POST /acts/cancel", lab.tokens["speech.administer"], {"targets": ["of-nobody"]})[2]
+    assert said["remedy"] is None, "names of another project are not told"
+
+
+def test_the_page_of_people_has_every_act_with_its_right() -> None:
+    rows = re.findall(r"^\| (`.*?) \| (.*?) \| (.*?) \|$", PAGE.read_text(), re.MULTILINE)
+    told = {name: (role, where) for names, role, where in rows for name in re.findall(r"`([^`]+)`", names)}
+    assert RIGHTS.keys() == ACTS.keys() == {name for name in told if not name.startswith(("/", "GET"))}
+    for name, each in RIGHTS.items():
+        needs, (role, where) = each.needs, told[name]
+        own = f"; one's own: {needs.own}" if needs.own else ""
+        assert role == f"{needs.least}{own}" and (where == "farm") is (needs.of == "farm"), name
