@@ -14,15 +14,15 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 46_830,  # 855: one token; 1_500: language models; 340: branches, poolings; 190: groups; 930: types
-    "orchestrator": 51_590,  # 515: folders of engines; 460: ranking, output read again; 305: texts; 1_160: acts
-    "workers": 18_165,  # 1_000: tools for phones; 1_890: engines from packages, torch; 165: texts; 1_020: others
-    "device_agent": 18_845,  # 25: largest logit; 440: generation; 80: groups; 430: `exec`; 350: whole numbers
-    "virtual_phones": 8_215,
-    "farm": 12_715,  # 85: engines added; 125: `rank`, output read again; 125: tokens of `infer`; 500: sizes of models
-    "dashboards": 4_570,  # 60: the ranking; 300: results and downloads on pages, the glossary
-    "benchmarks": 11_545,  # 40: energy by phase; 250: tokens behind contexts
-    "tests": 79_205,  # 470: energy by phase, tokenizers; 145: one token; 1_250: language models; 1_600: engines
+    "kernels": 48_435,  # 1_120: other spellings; 855: one token; 400: packed weights; 1_500: models; 930: types
+    "orchestrator": 54_050,  # 1_100: people; 765: heat, answers as service; 350: energy by phase; 515: engines
+    "workers": 18_315,  # 100: versions of engines; 40: heat ends a run; 1_000: tools for phones; 1_890: packages
+    "device_agent": 19_365,  # 335: packed weights; 155: heat, answers served; 440: generation; 430: `exec`; 350: types
+    "virtual_phones": 8_275,  # 55: phases of power
+    "farm": 13_010,  # 200: people; 70: engines added; 125: `rank`, output read again; 125: `infer`; 500: sizes
+    "dashboards": 5_455,  # 880: the HTTP API; 60: the ranking; 300: results and downloads on pages, the glossary
+    "benchmarks": 11_630,  # 100: packed weights; 40: energy by phase; 250: tokens behind contexts
+    "tests": 80_295,  # 670: people; 535: heat; 470: spellings; 470: energy by phase; 3_000: models, engines
 }
 
 
