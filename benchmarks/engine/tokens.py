@@ -113,7 +113,7 @@ def bytes_of(plan: Plan, each: Pass, context: int) -> tuple[int, int]:
 
 def copy_bandwidth(agent: Agent, limits: Limits, api: str, device: str, mebibytes: int, caches: Path) -> float:
     """Return GB/s, read and written, of a kernel that copies fp32 with its activation, by the host's clock."""
-    shape = (1, mebibytes << 18)
+    shape = (1, 4, mebibytes << 4, 4096)  # one stack of channels: neighbours in memory are neighbours in a work-group
     graph = Graph("copy", ("x",), ("y",), [Node("copy", "relu", ("x",), ("y",))], {"x": shape, "y": shape}, {})
     bundle = compile_graph(graph, Options(api), limits, spirv_cache=caches / "spirv")  # type: ignore[arg-type]
     x = np.resize(np.random.default_rng().standard_normal(_BLOCK, dtype=np.float32), shape)

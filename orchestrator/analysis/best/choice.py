@@ -15,7 +15,7 @@ from statistics import median
 from pydantic import Field
 
 from orchestrator.analysis.comparison.metrics import METRICS, MIN_BLOCKS
-from orchestrator.analysis.comparison.ratio import ROUNDING_MS, Estimate, Method, estimate
+from orchestrator.analysis.comparison.ratio import Estimate, Method, estimate, rounding_of
 from orchestrator.analysis.comparison.verdict import bounds, interval_of
 from orchestrator.analysis.statistics import Interval
 from orchestrator.model.base import Model
@@ -175,10 +175,8 @@ def _ratio(best: _Candidate, other: _Candidate) -> Estimate | None:
     """None where blocks are not told apart, or too few."""
     if best.blind or other.blind:
         return None
-    whole = all(each.whole for each in (*best.blocks, *other.blocks))
-    rounding = ROUNDING_MS / median(each.block.value for each in best.blocks) if whole else 0.0
-    sides = [[each.block for each in candidate.blocks] for candidate in (best, other)]
-    found = estimate(sides[0], sides[1], METRICS["latency"].between, rounding)
+    ours, others = ([each.block for each in candidate.blocks] for candidate in (best, other))
+    found = estimate(ours, others, METRICS["latency"].between, rounding_of(ours, others))
     return found if found is not None and min(found.blocks) >= MIN_BLOCKS else None
 
 

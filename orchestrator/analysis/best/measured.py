@@ -25,8 +25,6 @@ class Measured:
     block: Block
     """Its figure in ms: that of its mode; of a layer, its mean over the profiled passes."""
     samples: int
-    whole: bool
-    """True if its times are whole milliseconds, so that they were rounded."""
     source: Source
     """The source: a phone measured it, or what stood in for one."""
 
@@ -58,7 +56,7 @@ def measured_layers(blocks: Iterable[BlockFigures], cells: Mapping[str, Cell]) -
 def _measured(columns: Mapping[str, Value], of: BlockFigures, night: str, value_ms: float, times: Mean) -> Measured:
     """Rounds of an import are numbers that somebody gave: nothing is paired by them."""
     number = -of.token if of.source is Source.IMPORT else of.block
-    return Measured(columns, Block(night, number, of.started_at, value_ms), times.count, times.whole, of.source)
+    return Measured(columns, Block(night, number, of.started_at, value_ms, times.whole), times.count, of.source)
 
 
 def _good(blocks: Iterable[BlockFigures]) -> Iterator[tuple[BlockFigures, str]]:

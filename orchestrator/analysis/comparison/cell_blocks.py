@@ -12,7 +12,7 @@ from orchestrator.model.device import Source
 from orchestrator.model.record import Outcome
 
 from .metrics import METRICS
-from .ratio import Block, estimate
+from .ratio import Block, estimate, rounding_of
 from .rows import nights_of
 from .verdict import interval_of
 
@@ -30,7 +30,8 @@ def blocks_by_cell(
     for block, night in zip(ordered, nights_of(ordered), strict=True):
         if block.outcome is Outcome.OK and (own := value(block)) is not None:
             place = (block.serial, block.source, block.cell_id)
-            found.setdefault(place, []).append(Block(night, block.block, block.started_at, own))
+            whole_ms = block.times is not None and block.times.whole
+            found.setdefault(place, []).append(Block(night, block.block, block.started_at, own, whole_ms))
     return found
 
 
@@ -51,6 +52,6 @@ def quotient(a: Sequence[Block], b: Sequence[Block], metric: str) -> Ratio | Non
     """The figure of `b` over that of `a`; None where it has no sense."""
     if not a or not b or min(block.value for block in (*a, *b)) <= 0:
         return None
-    found = estimate(a, b, METRICS[metric].between)
+    found = estimate(a, b, METRICS[metric].between, rounding_of(a, b) if metric == "latency" else 0.0)
     point = median(block.value for block in b) / median(block.value for block in a)
     return Ratio(point, interval_of(found) if found else None)

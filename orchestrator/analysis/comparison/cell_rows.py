@@ -116,7 +116,7 @@ def rows_of_cell(pair: Pair, rules: Rules, match: Match) -> Iterator[Row]:
         yield Row(told, Examples(found.estimate, found.p))
     if not by_name and found is None and not all(row.excluded for row in (*pair.a, *pair.b)):
         for name in sorted({row.time for row in (*pair.a, *pair.b)}):
-            yield _missing(cell, name)
+            yield _missing(cell, name, cell.row(name))
 
 
 @lru_cache(maxsize=1024)
@@ -144,7 +144,7 @@ def _of_metric(cell: _Cell, name: str, blocks: _Blocks) -> Row:
     if not all(blocks.sides):
         why = {"A": told.unresolved_a, "B": told.unresolved_b}
         too_short = [side for side in why if why[side] is TOO_SHORT]
-        return _too_short(told, too_short, blocks) if too_short else _missing(cell, name)
+        return _too_short(told, too_short, blocks) if too_short else _missing(cell, name, told)
     told.blocks, told.nights = blocks.blocks, blocks.nights
     a, b = ([row.values[name] for row in side] for side in blocks.sides)
     if min(a) <= 0 or min(b) <= 0:
@@ -201,8 +201,8 @@ def _other_start(name: str, by_name: Mapping[str, _Blocks]) -> bool:
     return all(any(blocks.sides[side] for blocks in starts) for side in lacking)
 
 
-def _missing(cell: _Cell, name: str) -> Row:
-    pair, told = cell.pair, cell.row(name)
+def _missing(cell: _Cell, name: str, told: Compared) -> Row:
+    pair = cell.pair
     has = [any(name in row.values for row in side) for side in (pair.a, pair.b)]
     lacks = "both" if not any(has) else "A" if has[1] else "B"
     side = pair.a if lacks == "A" else pair.b

@@ -68,6 +68,8 @@ class Block(NamedTuple):
     round: int
     started_at: float
     value: float
+    whole_ms: bool = False
+    """The block's times were read in whole milliseconds."""
 
 
 class Layout(NamedTuple):
@@ -130,6 +132,11 @@ def estimate(a: Sequence[Block], b: Sequence[Block], between: float, rounding: f
     first, second = [a[place].value for place in design.a], [b[place].value for place in design.b]
     point = median(block.value for block in b) / median(block.value for block in a)
     return estimate_all(design.layout, [first], [second], [point], [between], [rounding])
+
+
+def rounding_of(a: Sequence[Block], b: Sequence[Block]) -> float:
+    """Return the standard uncertainty of times that were all read in whole milliseconds, as a share; else 0."""
+    return ROUNDING_MS / median(each.value for each in a) if all(each.whole_ms for each in (*a, *b)) else 0.0
 
 
 def design_of(a: Sequence[Ran], b: Sequence[Ran]) -> Design | None:

@@ -220,7 +220,7 @@ def test_a_supply_is_cut_for_the_block_and_restored(there: Bench, lab: Wiring) -
 
 
 def test_a_hub_that_cuts_the_data_lines_too(there: Bench, lab: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.engines.pocketfarm.measure.block.SETUP_S", 4.0)
+    monkeypatch.setattr("workers.engines.agent.request.SETUP_S", 4.0)
     control = [sys.executable, "-m", "virtual_phones.control", str(lab.phones.control.path), lab.serial, "fault"]
     words = {on: [*control, "supply", "--on", on, "--with-data", "on"] for on in ("on", "off")}
     switch_by(there, words["off"], words["on"])

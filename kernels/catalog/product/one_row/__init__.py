@@ -160,6 +160,7 @@ def _default(product: Product, options: Options, limits: Limits) -> RowTile:
     few = -(-product.columns4 // (cx * width)) < 2 * units and not limits.unified_memory
     most = limits.within(KERNEL.name).max_work_group or 64
     group = min(_FEW_GROUPS if few else _GROUP, most, *limits.max_work_item_sizes[:1])
+    cx = max(1, min(cx, 1 << (group.bit_length() - 1)))
     down = 1 << (-(-product.depth // (4 * _TURNS)) - 1).bit_length()
     return RowTile(cx, max(width, min(1 << ((group // cx).bit_length() - 1), down)), width, _TURNS)
 

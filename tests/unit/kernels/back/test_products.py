@@ -230,3 +230,20 @@ def test_a_network_without_products_takes_auto_only() -> None:
     PRODUCTS.check(Options("opencl"), Limits(), [])
     with pytest.raises(OptionError, match=r"\(it has no dense or matmul\); it can use: auto$"):
         PRODUCTS.check(Options("opencl", product="blocked"), Limits(), [])
+
+
+def test_any_limits_have_a_default_that_keeps_them(seed: int) -> None:
+    """Of drawn products and devices, also such as let a work-group have one work-item."""
+    rng = np.random.default_rng(seed)
+    for _ in range(100):
+        rows, depth, columns = (int(rng.choice([1, rng.integers(1, 2000)])) for _ in range(3))
+        sizes = Product(1, rows, depth, columns, right_is_shared=True, right_is_constant=bool(rng.integers(2)))
+        most = int(rng.choice([1, 2, 3, 16, 64, 1024]))
+        limits = Limits(
+            max_work_group=most, max_work_item_sizes=tuple(rng.integers(1, most + 1, 3).tolist()),
+            compute_units=int(rng.integers(0, 150)), unified_memory=bool(rng.integers(2)),
+        )  # fmt: skip
+        options = Options("opencl", str(rng.choice(["fp32", "fp16"])))  # type: ignore[arg-type]
+        choice = PRODUCTS.choose(options, limits, "layer", sizes)
+        for call in ALGORITHMS[choice.algorithm].lower(sizes, {}, options, limits, choice.tile):
+            assert call.group is None or np.prod(call.group) <= most, (choice, sizes, limits)
