@@ -96,8 +96,8 @@ def submit(
 
 def every(connection: Connection) -> list[ExperimentRow]:
     """Return all experiments in order of submission; what cannot be read is logged and skipped."""
-    counts = queries.counts(connection, None)
     rows = connection.execute(select(EXPERIMENTS).order_by(EXPERIMENTS.c.sequence)).all()
+    counts = queries.counts(connection, None)  # after the rows: what comes meanwhile is not over
     return readable_rows("experiment", rows, lambda row: _row(row, counts.get(row.id, {})))
 
 

@@ -202,8 +202,8 @@ def test_an_act_leaves_one_row_with_its_actor_and_its_words(act: str, stage: Sta
 def test_of_submissions_at_the_same_moment_one_is_done(stage: Stage) -> None:
     with ThreadPoolExecutor(4) as threads:
         done = [*threads.map(lambda _: stage.run("submit", FINE["submit"]), range(4))]
-    assert sorted(each.did for each in done) == [False, False, False, True]
     assert len({each.on for each in done}) == 1
+    assert sorted(each.did for each in done) == [False, False, False, True]
     assert [row.act for row in stage.ledger.audit.newest(9)] == ["submit"]
 
 

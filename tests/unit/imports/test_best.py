@@ -42,7 +42,7 @@ PUBLISHED = {
 def block(value_ms: float, number: int = 0, *, foreign: bool = False, whole: bool = False, **columns: Any) -> Measured:
     source = Source.IMPORT if foreign else Source.PHONE
     at = 100.0 * number + columns.get("g", 0)
-    return Measured({"device": "d", "backend": "b", **columns}, Block("n", number, at, value_ms), 1, whole, source)
+    return Measured({"device": "d", "backend": "b", **columns}, Block("n", number, at, value_ms, whole), 1, source)
 
 
 def blocks(values_ms: Sequence[float], *, unpaired: int = 0, **columns: Any) -> list[Measured]:

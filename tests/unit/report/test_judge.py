@@ -185,7 +185,7 @@ def best_of(times: dict[int, float], spread: float, theirs: int, draw: np.random
             theirs,
             choose(
                 [
-                    Measured({"device": "a", "g": g}, each, 10, False, Source.PHONE)
+                    Measured({"device": "a", "g": g}, each, 10, Source.PHONE)
                     for place, (g, ms) in enumerate(times.items())
                     for each in blocks(ms * one[place], paired=True)
                 ],
