@@ -119,14 +119,14 @@ def detection(kind: FaultKind, runs: int) -> Detection:
         course = course_of(profile_of(gauge), seed)
         run = run_block(gauge, seed, (fault_of(kind, course, seed),), course)
         found.runs += 1
-        found.found += _is_found(kind, run.simulated.parts, find_invalid(run.record, DISCHARGING))
+        found.found += _is_found(kind, run.cut, find_invalid(run.record, DISCHARGING))
     return found
 
 
-def _is_found(kind: FaultKind, parts: tuple[tuple[dict[str, object], ...], ...], reasons: tuple[object, ...]) -> bool:
+def _is_found(kind: FaultKind, cut: bool, reasons: tuple[object, ...]) -> bool:
     """A drop of the cable is found by the stream's end without a result, and costs the block nothing."""
     if kind == "cable_drop":
-        return parts[0][-1]["event"] not in ("result", "error") and not reasons
+        return cut and not reasons
     return FAULTS[kind] in {getattr(reason, "code", None) for reason in reasons}
 
 

@@ -60,6 +60,8 @@ class Run:
     """An inference's true energy."""
     record: Record
     gain: float
+    cut: bool = False
+    """The agent's first stream ended without a result: a cable was drawn."""
 
     @cached_property
     def energy(self) -> BlockEnergy:
@@ -108,7 +110,8 @@ def run_block(gauge: str, seed: int, faults: tuple[Fault, ...] = (), course: Cou
     profile = profile_of(gauge)
     gain = random.Random(f"gain {gauge} {seed}").gauss(1.0, GAIN_UNCERTAINTY)
     simulated = simulate(profile, course or course_of(profile, seed), seed, faults, gain)
-    return Run(simulated.truth.per_inference_j, record_of(simulated, profile), gain)
+    cut = simulated.parts[0][-1]["event"] not in ("result", "error")
+    return Run(simulated.truth.per_inference_j, record_of(simulated, profile), gain, cut)
 
 
 def record_of(simulated: Simulated, profile: Profile, *, calibrated: bool = True, **more: Any) -> Record:
