@@ -26,7 +26,7 @@ FIRST_LEVEL = {
     for name in names.split()
 }
 OF_GLIBC = {"__assert_fail": "__assert2", "__errno_location": "__errno", "__isoc99_sscanf": "sscanf"}
-"""What headers of Linux make of a call, and what bionic's make of it."""
+"""The names that headers of Linux and of bionic make of a call."""
 
 
 def first_level(symbol: str) -> int | None:

@@ -250,7 +250,7 @@ NUMBERS = (0, 2**31, 2**52, 2**53 - 1, 2**53, 2**62)
 def test_a_token_from_nowhere_keeps_nobody_from_a_device(
     farm: Settings, redis: Redis, ledger: Ledger, seed: int, draw: int
 ) -> None:
-    """Of an attempt, of a job, as a device's fence, or as what was counted last: also one that is to be given next.
+    """It is an attempt's, a job's, a device's fence, or what was counted last: also one that is to be given next.
     After a lease's life at most every device works."""
     chance = random.Random(f"{seed}:{draw}")
     farm = farm.model_copy(update={"lease_ttl_s": 1.0})
@@ -283,6 +283,17 @@ def test_a_token_from_nowhere_keeps_nobody_from_a_device(
         host.claim()
         host.finish()
         time.sleep(0.02)
+
+
+def test_no_number_is_skipped_that_nothing_holds(ledger: Ledger, host: Host) -> None:
+    """Whatever else keeps attempts from beginning, tokens are not used up."""
+    submit(ledger, host, "first-1", blocks=2)
+    first, second = ledger.jobs("first-1")
+    one = ledger.begin_attempt(first.job_id, "A", "lab", 60.0)
+    for _ in range(3):
+        ledger.skip_tokens(1)
+    other = ledger.begin_attempt(second.job_id, "A", "lab", 60.0)
+    assert one is not None and other is not None and other.token == one.token + 1
 
 
 async def answer(app: Starlette, path: str) -> tuple[int, str]:

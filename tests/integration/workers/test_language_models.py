@@ -200,7 +200,7 @@ def test_files_that_are_no_decoders_are_refused_at_submission(tmp_path: Path, se
 
 
 def test_gguf_files_that_cannot_be_run_are_refused_at_submission(tmp_path: Path, seed: int) -> None:
-    """By the head of the file alone: the text fits what the model has learnt, the architecture is known, nothing is
+    """The head of the file tells enough: the text fits what the model has learnt, the architecture is known, nothing is
     cut."""
     rng = np.random.default_rng(seed)
     model, state = drawn(tmp_path, rng, "gguf"), tmp_path / "state"

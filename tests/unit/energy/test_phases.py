@@ -33,7 +33,7 @@ BLOCKS = 5
 
 
 class Told(NamedTuple):
-    """What is told of a phase of one block, and the truth as its gauge could show it."""
+    """The figure of a phase of one block, and the truth as its gauge could show it."""
 
     gauge: str
     phase: PhaseEnergy
@@ -134,7 +134,7 @@ def replace_tokens(sample: Sample) -> Sample:
 
 
 def test_tokens_per_percent_of_the_battery() -> None:
-    """By the phone's own charge counter and level, as its whole power takes them."""
+    """The phone's own charge counter and level tell it, as its whole power takes them."""
     for gauge in list(GAUGES)[:3]:
         profile, asked = profile_of(gauge), answers_of(profile_of(gauge), 2)
         found = simulate(profile, asked, 2)

@@ -62,7 +62,7 @@ def as_answers(record: Record, rng: np.random.Generator) -> list[Sample]:
 
 @pytest.mark.parametrize("name", THROTTLES)
 def test_heat_ends_the_plateau_when_the_phone_lowers_its_clock(name: str, seed: int) -> None:
-    """Of inferences as of tokens; the speeds before and at the end are the counts of the simulation."""
+    """Inferences and tokens alike: the speeds before and at the end are the counts of the simulation."""
     rng = np.random.default_rng([seed, len(name)])
     course = drawn_course(rng, 900.0)
     record = loaded(load_profile(name), course, seed)

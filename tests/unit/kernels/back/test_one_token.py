@@ -1,4 +1,4 @@
-"""What is computed of one token: attention over any past, in splits, and products of one row of any size."""
+"""The steps of one token: attention over any past, in splits, and products of one row of any size."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ def test_a_network_without_products_takes_auto_only() -> None:
 
 
 def test_any_limits_have_a_default_that_keeps_them(seed: int) -> None:
-    """Of drawn products and devices, also such as let a work-group have one work-item."""
+    """Draw products and devices, also such as let a work-group have one work-item."""
     rng = np.random.default_rng(seed)
     for _ in range(100):
         rows, depth, columns = (int(rng.choice([1, rng.integers(1, 2000)])) for _ in range(3))
