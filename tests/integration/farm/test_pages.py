@@ -194,7 +194,7 @@ def test_names_from_outside_are_shown_as_they_are(pages: Farm, browser: Page) ->
     browser.goto(f"{pages.url}/jobs/{pages.hostile.job_id}")
     assert HOSTILE in browser.locator("pre").inner_text() and HOSTILE in browser.locator(".story").inner_text()
     browser.locator("main a", has_text='A">').first.click()
-    assert browser.locator("h1").inner_text() == f"A{HOSTILE}"
+    expect(browser.locator("h1")).to_have_text(f"A{HOSTILE}")
     browser.goto(f"{pages.url}/?q={quote(HOSTILE)}&show={quote(HOSTILE)}")
     assert browser.locator("input[name=q]").input_value() == HOSTILE[:200]
 
@@ -216,9 +216,11 @@ def test_pages_lead_to_each_other(pages: Farm, browser: Page) -> None:
     browser.locator("#history tbody tr", has_text=pages.seen).first.locator("a").first.click()
     assert "Attempt 1" in browser.locator(".story").inner_text()
     browser.locator(".crumbs a").last.click()
-    assert browser.locator("h1").inner_text() == "seen"
+    expect(browser.locator("h1")).to_have_text("seen")
     browser.get_by_role("link", name="Report", exact=True).click()
-    assert browser.locator("h1").inner_text() == "seen" and browser.locator("svg").count() > 0
+    expect(browser).to_have_url(re.compile("/report"))
+    expect(browser.locator("svg").first).to_be_attached()
+    expect(browser.locator("h1")).to_have_text("seen")
     written = pages.state.with_name("report.html")
     assert farm("report", pages.seen, "-o", str(written), "--state", str(pages.state)).returncode == 0
     with Image.open(io.BytesIO(browser.screenshot(full_page=True))) as picture:
@@ -226,10 +228,11 @@ def test_pages_lead_to_each_other(pages: Farm, browser: Page) -> None:
     drawn = np.flatnonzero(np.ptp(rows, axis=1) > 8)
     assert len(rows) > 1500 and max(np.diff(drawn)) < 200, "a capture of the whole page is drawn to its end"
     browser.locator("#results .device a").click()
-    assert browser.url == f"{pages.url}/devices/{pages.serial}"
+    expect(browser).to_have_url(f"{pages.url}/devices/{pages.serial}")
     browser.goto(written.as_uri())
     browser.locator("#results a[href*='/jobs/']").first.click()
-    assert browser.url.startswith(f"{pages.url}/jobs/") and browser.locator(".story").is_visible()
+    expect(browser).to_have_url(re.compile(f"^{re.escape(pages.url)}/jobs/"))
+    expect(browser.locator(".story")).to_be_visible()
 
 
 def test_the_page_of_what_is_over_has_its_figures_and_downloads(pages: Farm, browser: Page, tmp_path: Path) -> None:
@@ -249,7 +252,7 @@ def test_the_page_of_what_is_over_has_its_figures_and_downloads(pages: Farm, bro
         assert Path(download.value.path()).read_bytes() == written.read_bytes()
     assert pages.get(f"/experiments/{pages.seen}/samples.xlsx")[0] == 404
     browser.get_by_role("link", name="Glossary").click()
-    assert "farm explain" in browser.locator("main").inner_text()
+    expect(browser.locator("main")).to_contain_text("farm explain")
 
 
 def test_charts_without_a_prometheus_say_where_they_come_from(pages: Farm, browser: Page) -> None:
@@ -287,25 +290,27 @@ def test_who_shows_the_token_may_act(pages: Farm, browser: Page) -> None:
     browser.goto(f"{pages.url}/devices/{pages.serial}")
     assert browser.locator("form[action='/do/hold']").count() == 0
     browser.goto(f"{pages.url}/sign-in#{pages.token}")
-    assert "#" not in browser.url
+    expect(browser).not_to_have_url(re.compile("#"))
     browser.get_by_label("Your name").fill("anna <b>")
     browser.get_by_role("button", name="Sign in").click()
+    browser.get_by_role("button", name="Sign out").wait_for()
     browser.goto(f"{pages.url}/devices/{pages.serial}")
     browser.get_by_text("Hold ...").click()
     browser.get_by_label("For how long").fill("2 h")
     browser.get_by_role("button", name="Hold it as anna <b>").click()
-    assert "is held by anna <b>" in browser.locator(".said").inner_text()
+    expect(browser.locator(".said")).to_contain_text("is held by anna <b>")
     assert [(each.serial, each.who) for each in pages.ledger.standing.holds()] == [(pages.serial, "anna <b>")]
     browser.get_by_role("button", name="Release").click()
-    assert pages.ledger.standing.holds() == [] and "released" in browser.locator(".said").inner_text()
+    expect(browser.locator(".said")).to_contain_text("released")
+    assert pages.ledger.standing.holds() == []
     browser.goto(f"{pages.url}/jobs/{pages.hostile.job_id}")
     browser.get_by_role("button", name="Cancel this job").click()
-    assert "cancelled 1 job" in browser.locator(".said").inner_text()
+    expect(browser.locator(".said")).to_contain_text("cancelled 1 job")
     assert pages.ledger.listed.job(pages.hostile.job_id).state == "cancelled"
     for button, state in (("Drain", "drained"), ("Resume", "ready")):
         browser.goto(f"{pages.url}/hosts")
         browser.get_by_role("button", name=button).click()
-        assert f" is {state}" in browser.locator(".said").inner_text()
+        expect(browser.locator(".said")).to_contain_text(f" is {state}")
     assert [row.act for row in pages.ledger.audit.newest(2)] == ["resume host", "drain host"]
     browser.get_by_role("button", name="Sign out").click()
     browser.get_by_role("link", name="Sign in").wait_for()
@@ -314,6 +319,7 @@ def test_who_shows_the_token_may_act(pages: Farm, browser: Page) -> None:
 def signed_in(browser: Page, pages: Farm) -> None:
     browser.goto(f"{pages.url}/sign-in#{pages.token}")
     browser.get_by_role("button", name="Sign in").click()
+    browser.get_by_role("button", name="Sign out").wait_for()
 
 
 def test_what_was_lost_or_failed_is_tried_again(pages: Farm, browser: Page) -> None:
@@ -330,8 +336,8 @@ def test_what_was_lost_or_failed_is_tried_again(pages: Farm, browser: Page) -> N
         browser.goto(address)
         assert browser.locator(".said").count() == 0, "told twice"
         browser.get_by_role("button", name="Retry").click()
-        assert browser.locator(".said").inner_text() == told
-        assert browser.get_by_role("button", name="Retry").count() == 0
+        expect(browser.locator(".said")).to_have_text(told)
+        expect(browser.get_by_role("button", name="Retry")).to_have_count(0)
     assert [pages.ledger.listed.job(job.job_id).state for job in failed] == ["waiting", "waiting"]
 
 
@@ -356,11 +362,11 @@ def test_what_a_crash_left_changed_is_put_back(pages: Farm, browser: Page) -> No
             signed_in(browser, pages)
             browser.goto(f"{pages.url}/devices/{pages.serial}")
             browser.get_by_role("button", name="Put back").click()
-            assert "a session works on the device" in browser.locator(".said.bad-news").inner_text()
+            expect(browser.locator(".said.bad-news")).to_contain_text("a session works on the device")
             assert brightness() == "1"
             worker.suspend()
         browser.get_by_role("button", name="Put back").click()
-        assert browser.locator(".said").inner_text() == f"{pages.serial}: screen, awake"
+        expect(browser.locator(".said")).to_have_text(f"{pages.serial}: screen, awake")
         assert brightness() == before and left_behind(settings.state) == ()
     finally:
         worker.resume()
