@@ -140,9 +140,11 @@ def no_op(name: str, *, network: str = NETWORK, blocks: int = 1, count: str = "a
 class Desk:
     """The desk where jobs are handed in, and their records waited for."""
 
-    def __init__(self, farm: RunningFarm, ledger: Ledger, inventory: Inventory, network: str = NETWORK) -> None:
+    def __init__(
+        self, farm: RunningFarm, ledger: Ledger, inventory: Inventory, network: str = NETWORK, most: int | None = None
+    ) -> None:
         self._farm, self._ledger, self._inventory, self._network = farm, ledger, inventory, network
-        self._phones = [each for each in inventory.devices() if each.facts.kind == "phone"]
+        self._phones = [each for each in inventory.devices() if each.facts.kind == "phone"][:most]
         self._file = sqlite3.connect(farm.settings.ledger_file)
 
     def submit(self, experiment_id: str, experiment: Experiment, phones: Sequence[Device] | None = None) -> int:
@@ -168,11 +170,11 @@ class Desk:
             raise RuntimeError(f"{record.device.serial}: {record.outcome}: {record.reasons}")
         return record
 
-    def alone(self, jobs: int) -> list[Timed]:
+    def alone(self, jobs: int, prefix: str = "alone") -> list[Timed]:
         """One after the other, phone after phone."""
         found = []
         for number in range(jobs):
-            phone, name = self._phones[number % len(self._phones)], f"alone-{number}"
+            phone, name = self._phones[number % len(self._phones)], f"{prefix}-{number}"
             self._until_ready(phone.serial)
             accepted = self.submit(name, no_op("alone", network=self._network), [phone])
             over = self.await_end(name)
@@ -213,7 +215,7 @@ def _is_free(device: Device) -> bool:
     return device.state.health is Health.READY and (device.state.ready_at or 0.0) <= time.time()
 
 
-def _alone(found: Sequence[Timed]) -> Alone:
+def spread(found: Sequence[Timed]) -> Alone:
     return Alone(
         jobs=len(found),
         submit_to_agent_ms=Spread.of([each.before_ns for each in found]),
@@ -250,7 +252,7 @@ def _with_phones(state: Path, chosen: argparse.Namespace) -> tuple[Alone, Burst,
         desk = Desk(farm, ledger, Inventory(redis), chosen.network)
         desk.submit("warm", no_op("warm", network=chosen.network, count="all"))
         desk.await_end("warm")
-        alone = _alone(desk.alone(chosen.jobs))
+        alone = spread(desk.alone(chosen.jobs))
         print(alone, flush=True)
         burst = _burst(farm, desk, no_op("burst", network=chosen.network, blocks=chosen.burst))
         print(burst, flush=True)

@@ -1,0 +1,208 @@
+"""The farm while people use it: how long their reads and submissions take, and what they add to a job's overhead.
+
+    python -m benchmarks.farm.people --phones 50 --people 50 --submitters 10 --jobs 1000 [-o raw.json]
+
+A whole farm of virtual phones, as `overhead` has it. No-op jobs go over two of them, one after the other, with people
+and without them in turns; the other phones are held, so that what people submit waits. Each person follows an
+experiment's progress (a stream) and reads a page or an answer of the API every `--every` seconds; each submitter sends
+one experiment a turn. People are threads of another process, each with a token. Times are of a clock, from the request
+to the last byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+
+from benchmarks.command_line import run_command
+from benchmarks.farm.overhead import Desk, Spread, Timed, no_op, spread
+from benchmarks.farm.running import running_farm
+from orchestrator.coordination.client import connect
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.ledger import Ledger
+
+API = "/api/v1"
+PAGES = ("/", "/queue", "/experiments", "/experiments/followed")
+ANSWERS = ("/experiments", "/devices", "/hosts", "/experiments/followed", "/experiments/followed/jobs", "/me")
+BAD = 400
+SUBMISSION = "submission"
+FREE = 2
+"""Phones that are not held."""
+TURNS = 4
+"""Without people, with them, without, with."""
+SUBMITTED_WITHIN_S = 20.0
+GONE_S = 120.0
+
+
+def ask(port: int, method: str, path: str, token: str, body: object = None, key: str = "") -> tuple[float, int, bytes]:
+    """Return seconds, status and body."""
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    if key:
+        headers["Idempotency-Key"] = key
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=GONE_S)
+    began = time.monotonic()
+    connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+    reply = connection.getresponse()
+    text = reply.read()
+    connection.close()
+    return time.monotonic() - began, reply.status, text
+
+
+def act(port: int, owner: str, deed: str, /, **given: object) -> Any:
+    """Return an act's result. Raises RuntimeError where it was refused."""
+    _, status, text = ask(port, "POST", f"{API}/acts/{deed}", owner, given)
+    if status != 200:
+        raise RuntimeError(f"{deed}: {status} {text[:300]!r}")
+    return json.loads(text)["result"]
+
+
+class Crowd:
+    """People in a process of their own, until its standard input ends; then what they saw, as JSON."""
+
+    def __init__(self, port: int, tokens: Sequence[str], experiments: Sequence[Any], every_s: float) -> None:
+        self._port, self._every_s = port, every_s
+        self._over = threading.Event()
+        self._seen: list[tuple[str, float, int]] = []
+        self._threads = [threading.Thread(target=self._reads, args=(each,), daemon=True) for each in tokens]
+        self._threads += [threading.Thread(target=self._follows, args=(each,), daemon=True) for each in tokens]
+        writers = zip(tokens, experiments, strict=False)
+        self._threads += [threading.Thread(target=self._submits, args=each, daemon=True) for each in writers]
+
+    def run(self) -> list[tuple[str, float, int]]:
+        for each in self._threads:
+            each.start()
+        sys.stdin.read()
+        self._over.set()
+        for each in self._threads:
+            each.join(5.0)
+        return self._seen
+
+    def _reads(self, token: str) -> None:
+        draw = random.Random(token)
+        while not self._over.wait(draw.uniform(0.0, 2 * self._every_s)):
+            path = draw.choice((*PAGES, *(API + each for each in ANSWERS)))
+            self._note(path, ask(self._port, "GET", path, token))
+
+    def _submits(self, token: str, experiment: Any) -> None:
+        if not self._over.wait(random.uniform(0.0, SUBMITTED_WITHIN_S)):
+            body = {"project": "shared", "experiment": experiment}
+            self._note(SUBMISSION, ask(self._port, "POST", f"{API}/acts/submit", token, body, experiment["name"]))
+
+    def _follows(self, token: str) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=GONE_S)
+        headers = {"Authorization": f"Bearer {token}"}
+        connection.request("GET", f"{API}/experiments/followed/progress", headers=headers)
+        reply = connection.getresponse()
+        while not self._over.is_set() and reply.readline():
+            pass
+
+    def _note(self, what: str, found: tuple[float, int, bytes]) -> None:
+        took_s, status, text = found
+        self._seen.append((what, took_s, status))
+        if status >= BAD:
+            print(what, status, text[:300], file=sys.stderr, flush=True)
+
+
+def _let_in(port: int, owner: str, people: int) -> list[str]:
+    """Return a token for each person."""
+    act(port, owner, "add-project", name="shared")
+    tokens = []
+    for number in range(people):
+        name = f"person-{number}"
+        act(port, owner, "add-person", name=name)
+        act(port, owner, "grant-role", name=name, role="operate", project="shared")
+        tokens.append(act(port, owner, "create-token", name=name)["token"])
+    return tokens
+
+
+def measured(chosen: argparse.Namespace) -> dict[str, object]:
+    """Return overheads turn by turn, and the times of reads and submissions."""
+    turns: list[dict[str, object]] = []
+    seen: list[tuple[str, float, int]] = []
+    with (
+        tempfile.TemporaryDirectory(prefix="people-") as folder,
+        running_farm(Path(folder) / "state", chosen.phones) as farm,
+        Ledger(farm.settings.ledger) as ledger,
+        connect(farm.settings) as redis,
+    ):
+        owner, port = (farm.settings.state / "pages.token").read_text().strip(), farm.pages_port
+        phones = [each for each in Inventory(redis).devices() if each.facts.kind == "phone"]
+        held = [each.facts.serial for each in phones[FREE:]]
+        act(port, owner, "hold", serials=held, note="so that jobs wait")
+        tokens = _let_in(port, owner, chosen.people)
+        desk = Desk(farm, ledger, Inventory(redis), most=FREE)
+        desk.submit("followed", no_op("followed", blocks=chosen.jobs), phones[FREE:])
+        desk.alone(len(held))  # warm
+        for turn in range(TURNS):
+            has_people = bool(turn % 2)
+            crowd = (
+                Popen(_command(port, tokens, held, turn, chosen), stdin=PIPE, stdout=PIPE, text=True)
+                if has_people
+                else None
+            )
+            found: list[Timed] = []
+            ends = time.monotonic() + chosen.seconds
+            while time.monotonic() < ends:
+                found += desk.alone(FREE * 5, f"turn-{turn}-{len(found)}")
+            if crowd:
+                seen += json.loads(crowd.communicate("", timeout=GONE_S)[0])
+            turns.append({"people": has_people, **asdict(spread(found))})
+            print(turns[-1], flush=True)
+    return {"turns": turns, **_table(seen)}
+
+
+def _command(port: int, tokens: list[str], held: list[str], turn: int, chosen: argparse.Namespace) -> list[str]:
+    """The crowd of a turn; its submitters want the phones that are held."""
+    where = " or ".join(f'serial == "{each}"' for each in held)
+    many = [no_op(f"many-{turn}-{number}", blocks=chosen.jobs) for number in range(chosen.submitters)]
+    sent = [each.model_dump(mode="json", exclude_defaults=True) for each in many]
+    for each in sent:
+        each["devices"]["where"] = where
+    told = {"port": port, "tokens": tokens, "experiments": sent, "every_s": chosen.every}
+    return [sys.executable, "-m", "benchmarks.farm.people", "--crowd", json.dumps(told)]
+
+
+def _table(seen: Sequence[tuple[str, float, int]]) -> dict[str, object]:
+    """Milliseconds by what was asked; statuses that are no success are counted."""
+    by: dict[str, list[float]] = {}
+    for what, took_s, _ in seen:
+        for name in (what, *(["any read"] if what != SUBMISSION else [])):
+            by.setdefault(name, []).append(took_s * 1e9)
+    rows = {name: {"count": len(of), **vars(Spread.of(of))} for name, of in sorted(by.items()) if len(of) > 1}
+    return {"ms": rows, "refused": sum(status >= BAD for *_, status in seen)}
+
+
+def main() -> int:
+    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    made.add_argument("--phones", type=int, default=50)
+    made.add_argument("--people", type=int, default=50)
+    made.add_argument("--submitters", type=int, default=10)
+    made.add_argument("--jobs", type=int, default=1000, help="of a submission")
+    made.add_argument("--seconds", type=float, default=60.0, help="of a turn, of which there are four")
+    made.add_argument("--every", type=float, default=5.0, metavar="S", help="seconds between two reads of a person")
+    made.add_argument("--crowd", type=json.loads, default=None, help=argparse.SUPPRESS)
+    made.add_argument("-o", "--output", type=Path, default=None)
+    chosen = made.parse_args()
+    if chosen.crowd:
+        print(json.dumps(Crowd(**chosen.crowd).run()))
+        return 0
+    found = json.dumps(measured(chosen), indent=1)
+    print(found)
+    if chosen.output:
+        chosen.output.write_text(found + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    run_command(main)
