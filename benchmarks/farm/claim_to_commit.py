@@ -1,9 +1,9 @@
 """The time from a session's claim of its lease to its record's commit, as if phones took no time.
 
-The scheduler is a process of its own; this one is the host: it announces devices that do nothing, and when each is
-leased it claims every lease, leaves a record of a real no-op job in its spool for each attempt of its line, and gives
-the device back. The wake-up by Celery is left out: `peers` measures Celery alone. Leases wait here until all are there,
-longer than in a farm, and nobody is woken for them again.
+The scheduler is a process of its own; this one is the hosts: it announces devices that do nothing, and when each is
+leased it claims every lease, leaves a record of a real no-op job in its host's spool for each attempt of its line, and
+gives the device back. The wake-up by Celery is left out: `peers` measures Celery alone. Leases wait here until all are
+there, longer than in a farm, and nobody is woken for them again.
 
     python -m benchmarks.farm.claim_to_commit RECORD.json [--jobs 2000] [--in-line 16]
 """
@@ -19,9 +19,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
@@ -50,7 +50,7 @@ from workers.spool import Spool
 PARTS = {"scheduler": "patient_scheduler", "redis": "redis-server"}
 """Part -> the word of its command line that tells it."""
 SCHEDULER = "from benchmarks.farm.claim_to_commit import patient_scheduler; patient_scheduler()"
-HOST, WORKER = "lab0", "lab0-1-bench"
+WORKER = "lab0-1-bench"
 LIMIT_S = 120.0
 SESSIONS = 32
 """The sessions at once, as `farm up` has them."""
@@ -76,15 +76,19 @@ class Committed:
 
 
 def committed(folder: Path, like: Record, jobs: int, in_line: int = 1) -> Committed:
-    """Every record is `like` that one; each device has `in_line` jobs, all lines are whole. Raises TimeoutError."""
+    """Every record is `like` that one; each device has `in_line` jobs, all lines are whole. Raises TimeoutError, and
+    ValueError where no lines come of such records."""
+    if in_line > 1 and all(each.step == "slot" for each in like.setup):
+        raise ValueError("lines need a record with set-up steps, which tell how long a block takes: give a real one")
     gc.set_threshold(ALLOCATIONS)  # as a host's process has it
     jobs -= jobs % in_line
     folder.mkdir()
     with private_redis(folder) as url:
-        farm = Settings(state=folder, redis_url=url.replace("redis+socket", "unix"), host=HOST, lease_ttl_s=3600)
+        farm = Settings(state=folder, redis_url=url.replace("redis+socket", "unix"), host="lab0", lease_ttl_s=3600)
         with Ledger(farm.ledger) as ledger, redis_client.connect(farm) as redis, _scheduler(farm):
-            phones = [_of_one_host(phone) for phone in devices(jobs // in_line + (in_line > 1))]
-            with _announced(redis) as announce:
+            phones = devices(jobs // in_line + (in_line > 1))
+            hosts = sorted({phone.facts.host for phone in phones})
+            with _announced(redis, hosts) as announce:
                 began, done = time.monotonic(), 0
                 if in_line > 1:  # one device of its own, with few jobs, teaches how brief they are
                     _submit(ledger, phones, in_line)
@@ -103,12 +107,14 @@ def committed(folder: Path, like: Record, jobs: int, in_line: int = 1) -> Commit
                 placed_s = time.monotonic() - began
                 announce([])
                 running = [row for row in ledger.running() if row.serial in mine]
-                stream, spool = RecordStream(redis, HOST), Spool(farm.state, HOST)
-                with _sending(spool, redis):
+                streams = [RecordStream(redis, host) for host in hosts]
+                with _sending({host: Spool(farm.state / host, host) for host in hosts}, redis) as spools:
                     before, began = _spent_s(), time.monotonic()
-                    _work(redis, running, spool, like)
+                    _work(redis, running, spools, like)
                     claimed_s = time.monotonic() - began
-                    _until(lambda: not stream.waiting())  # a look at the ledger takes longer, and is in the way
+                    _until(
+                        lambda: not any(stream.waiting() for stream in streams)
+                    )  # a look at the ledger takes longer, and is in the way
                     _until(lambda: ledger.counts("commits").get("ok", 0) == done + jobs)
                     took_s, after = time.monotonic() - began, _spent_s()
     return Committed(
@@ -132,30 +138,31 @@ def _spent_s() -> dict[str, float]:
 
 
 @contextmanager
-def _sending(spool: Spool, redis: Redis) -> Iterator[None]:
+def _sending(spools: Mapping[str, Spool], redis: Redis) -> Iterator[Mapping[str, Spool]]:
+    """`spools`: of each host."""
     stop = threading.Event()
-    sender = threading.Thread(target=spool.run, args=(redis, stop))
-    sender.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        spool.nudge()
-        sender.join()
+    with ExitStack() as stack:
+        for spool in spools.values():
+            sender = threading.Thread(target=spool.run, args=(redis, stop))
+            sender.start()
+            stack.callback(sender.join)
+            stack.callback(spool.nudge)
+        stack.callback(stop.set)
+        yield spools
 
 
-def _work(redis: Redis, running: list[RunningRow], spool: Spool, like: Record) -> None:
+def _work(redis: Redis, running: list[RunningRow], spools: Mapping[str, Spool], like: Record) -> None:
     """All sessions, as many at once as a host has threads for."""
     leases = Leases(redis)
 
     def session(first: RunningRow) -> None:
         assignment = leases.claim(first.serial, first.token, WORKER)
         assert assignment is not None
-        mine, before = _of_device(like, first.serial), assignment
+        mine, before = _of_device(like, first.serial, first.host), assignment
         for each in assignment.every:
             if each is not assignment:
                 assert leases.advance(each.serial, before.token, WORKER, each) == "held"
-            spool.add(_record(mine, each, assignment))
+            spools[first.host].add(_record(mine, each, assignment))
             before = each
         leases.release(before.serial, before.token)
 
@@ -164,8 +171,8 @@ def _work(redis: Redis, running: list[RunningRow], spool: Spool, like: Record) -
         list(threads.map(session, first.values()))
 
 
-def _of_device(like: Record, serial: str) -> Record:
-    return like.model_copy(update={"device": like.device.model_copy(update={"serial": serial, "host": HOST})})
+def _of_device(like: Record, serial: str, host: str) -> Record:
+    return like.model_copy(update={"device": like.device.model_copy(update={"serial": serial, "host": host})})
 
 
 def _record(like: Record, assignment: Assignment, first: Assignment) -> Record:
@@ -199,27 +206,25 @@ def _submit(ledger: Ledger, phones: list[Device], blocks: int) -> None:
 
 def _teach(ledger: Ledger, redis: Redis, like: Record) -> int:
     """Teach that this experiment's blocks are over in a moment: then they come in lines. Returns how many it took."""
-    leases, stream, sent = Leases(redis), RecordStream(redis, HOST), 0
+    leases, sent = Leases(redis), 0
     while sent < TAUGHT:
         _until(leases.all)
         for serial, lease in leases.all().items():
             if (first := leases.claim(serial, lease.token, WORKER)) is not None:
                 sent += len(first.every)
                 for each in first.every:
-                    record = _record(_of_device(like, serial), each, first)
-                    stream.send(record.model_dump_json().encode(), f"{record.job_id}:{record.attempt}")
+                    record = _record(_of_device(like, serial, first.host), each, first)
+                    RecordStream(redis, first.host).send(
+                        record.model_dump_json().encode(), f"{record.job_id}:{record.attempt}"
+                    )
                 _until(lambda sent=sent: ledger.counts("commits").get("ok", 0) == sent)
                 leases.release(serial, first.token)
     return sent
 
 
-def _of_one_host(phone: Device) -> Device:
-    return phone.model_copy(update={"facts": phone.facts.model_copy(update={"host": HOST})})
-
-
 @contextmanager
-def _announced(redis: Redis) -> Iterator[Callable[[list[Device]], None]]:
-    """A host that is alive, and what announces that it has these free phones, again and again until it has others."""
+def _announced(redis: Redis, hosts: list[str]) -> Iterator[Callable[[list[Device]], None]]:
+    """Hosts that are alive, and what announces that these phones are free, again and again until others are."""
     inventory, stop = Inventory(redis), threading.Event()
     shown: list[Device] = []
 
@@ -227,7 +232,8 @@ def _announced(redis: Redis) -> Iterator[Callable[[list[Device]], None]]:
         for second in count():
             if stop.wait(1.0):
                 return
-            inventory.announce_host(HostAnnouncement(host=HOST, worker=WORKER, pid=os.getpid(), protocol=PROTOCOL))
+            for host in hosts:
+                inventory.announce_host(HostAnnouncement(host=host, worker=WORKER, pid=os.getpid(), protocol=PROTOCOL))
             for phone in list(shown) if second % 5 == 4 else ():
                 inventory.announce_device(phone)
 
@@ -257,7 +263,7 @@ def _scheduler(farm: Settings) -> Iterator[None]:
     with (farm.state / "scheduler.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-c", SCHEDULER],
-            env={**os.environ, **own, "FARM_HOST": HOST}, stdout=log, stderr=log, start_new_session=True,
+            env={**os.environ, **own, "FARM_HOST": farm.host}, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
         try:
             yield

@@ -238,10 +238,9 @@ def count_up(connection: Connection, name: str, by: int = 1) -> int:
 
 def jump(connection: Connection, name: str, beyond: int = 0) -> None:
     """Let a counter that was lost, or is behind what rows hold or behind `beyond`, go on far beyond; another stays."""
-    largest = LARGEST_TOKEN if connection.dialect.name == "sqlite" else 2**31 - 2 * JUMP  # PostgreSQL's columns
-    most = literal(largest, BigInteger)
+    most = literal(LARGEST_TOKEN, BigInteger)
     newest = (func.coalesce(func.max(case((held.between(0, most), held))), 0) for held in _HELD_IN[name])
-    known = max(beyond if beyond <= largest else 0, *(connection.scalar(select(each)) or 0 for each in newest))
+    known = max(beyond if beyond <= LARGEST_TOKEN else 0, *(connection.scalar(select(each)) or 0 for each in newest))
     is_lost = ~COUNTERS.c.value.between(literal(known, BigInteger), literal(LARGEST_TOKEN + JUMP, BigInteger))
     if connection.execute(update(COUNTERS).where(_IS_IT, is_lost).values(value=known + JUMP), {"name_": name}).rowcount:
         log.error("event=counter_lost name=%s: it goes on from %d", name, known + JUMP)

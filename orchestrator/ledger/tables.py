@@ -29,10 +29,10 @@ from orchestrator.model.device import Source
 from orchestrator.model.people import COMMON, Door, Kind, Role
 from orchestrator.model.record import Outcome
 
-from .guard.column_types import Time, Token, Word
+from .guard.column_types import Number, Time, Token, Word
 from .rows import HostState, JobState
 
-SCHEMA_VERSION = 22
+SCHEMA_VERSION = 23
 
 METADATA = MetaData()
 
@@ -40,7 +40,7 @@ EXPERIMENTS = Table(
     "experiments",
     METADATA,
     Column("id", String(100), primary_key=True),
-    Column("sequence", Integer, nullable=False, unique=True),
+    Column("sequence", Number, nullable=False, unique=True),
     Column("spec", Text, nullable=False),
     Column("exclusions", Text, nullable=False),
     Column("submitted_at", Time, nullable=False),
@@ -73,7 +73,7 @@ LANES = Table(
     Column("id", Integer, primary_key=True),
     Column("experiment", ForeignKey("experiments.sequence"), nullable=False),
     Column("choice_id", ForeignKey("choices.id"), nullable=False),
-    Column("changed", Integer, nullable=False, default=0, server_default="0"),
+    Column("changed", Number, nullable=False, default=0, server_default="0"),
     Column("stopped", Text, nullable=False, default="", server_default=""),
     UniqueConstraint("experiment", "choice_id", name="lanes_by_choice"),
 )
@@ -132,7 +132,7 @@ ATTEMPTS = Table(
     Column("ended_at", Time),
     Column("outcome", Word(12, Outcome, empty=True), nullable=False, default=""),
     Column("cause", String(40), nullable=False, default=""),
-    Column("changed", Integer, nullable=False, default=0, server_default="0"),
+    Column("changed", Number, nullable=False, default=0, server_default="0"),
 )
 Index("attempts_by_end", ATTEMPTS.c.ended_at)
 Index("attempts_by_change", ATTEMPTS.c.changed)
@@ -375,7 +375,7 @@ COUNTED = Table(
     Column("what", String(10), primary_key=True),
     Column("outcome", Word(12, Outcome, empty=True), primary_key=True),
     Column("word", String(40), primary_key=True),
-    Column("beside", Integer, nullable=False),
+    Column("beside", Number, nullable=False),
 )
 """Counts of what this farm did beyond what the tables have, by outcome and cause of `attempts`, source of `records`."""
 
@@ -383,7 +383,7 @@ COUNTERS = Table(
     "counters",
     METADATA,
     Column("name", String(40), primary_key=True),
-    Column("value", Integer, nullable=False),
+    Column("value", Number, nullable=False),
 )
 """`schema` is the version of these tables, `token` the newest fencing token, `experiment` the newest sequence, `change`
 the newest change of the queue, `restored` the token from which they went on when the ledger was last put back."""

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     ColumnElement,
@@ -43,10 +44,16 @@ class Time(TypeDecorator[float]):
     impl, cache_ok = Float, True
 
 
-class Token(TypeDecorator[int]):
+class Number(TypeDecorator[int]):
+    """A counter's value, of 64 bits in either database."""
+
+    impl, cache_ok = BigInteger().with_variant(Integer(), "sqlite"), True
+
+
+class Token(Number):
     """A fencing token, or 0."""
 
-    impl, cache_ok = Integer, True
+    cache_ok = True
 
 
 class Word(TypeDecorator[str]):
@@ -94,7 +101,7 @@ def _unreadable(column: Column[Any], dialect: str) -> ColumnElement[bool]:
     kind, wrong = column.type, list[ColumnElement[bool]]()
     if dialect == "sqlite" and (names := stored(kind)):
         wrong.append(func.typeof(column).not_in(sorted(names.values())))
-    if (most := largest(kind)) is not None and (dialect == "sqlite" or not isinstance(kind, Token)):
+    if (most := largest(kind)) is not None:
         wrong.append(~column.between(-most, most))
     if isinstance(kind, Word):
         wrong.append(column.not_in(sorted(kind.words)))

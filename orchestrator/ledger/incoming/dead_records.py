@@ -13,6 +13,7 @@ from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import DeadRecord, KeepResult
 from orchestrator.ledger.tables import ATTEMPTS, DEAD_RECORDS
 from orchestrator.model.errors import UnknownName
+from orchestrator.model.live.lease import LARGEST_TOKEN
 
 _COLUMNS = (
     *(DEAD_RECORDS.c[name] for name in ("id", "name", "reason", "host", "set_aside_at")),
@@ -89,7 +90,7 @@ def _attempt_under_way(connection: Connection, body: bytes, host: str) -> tuple[
         key = (str(said["job_id"]), int(said["attempt"]), int(said["token"]))
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    if not all(0 < number < 2**31 for number in key[1:]):
+    if not (0 < key[1] < 2**31 and 0 < key[2] < LARGEST_TOKEN):
         return None
     attempt = ATTEMPTS.c
     mine = (attempt.job_id == key[0].replace("\0", "")) & (attempt.attempt == key[1]) & (attempt.token == key[2])

@@ -13,6 +13,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, Table, create_engine, inspect, select, text
 
 from orchestrator.ledger import KeepResult, Ledger, migrations, schema
+from orchestrator.ledger.migrations.versions.v0023_wide_counters import WIDENED
 from orchestrator.ledger.tables import METADATA, SCHEMA_VERSION
 from orchestrator.model.errors import SetupError
 from orchestrator.model.job import Job
@@ -79,18 +80,24 @@ def test_tables_are_those_that_the_code_declares(url: str) -> None:
         assert scripts.get_heads() == [str(SCHEMA_VERSION)] and scripts.get_bases() == [str(schema.FIRST_VERSION)]
 
 
-def test_a_ledger_of_the_first_release_gets_people(url: str) -> None:
+def test_a_ledger_of_the_first_release_gets_people_and_wide_counters(url: str) -> None:
     every = filled(url)
     with opened(url) as connection:
         for table in ("answers", "tokens", "members", "people", "projects"):
             connection.execute(text(f"DROP TABLE {table}"))
         for table, column in (("experiments", "project"), ("audit", "origin"), ("audit", "refused")):
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
+        for table, columns in WIDENED.items() if connection.dialect.name == "postgresql" else ():
+            for column in columns:
+                connection.execute(text(f"ALTER TABLE {table} ALTER {column} TYPE INTEGER"))
         connection.execute(text("UPDATE counters SET value = 21 WHERE name = 'schema'"))
         connection.execute(text("UPDATE alembic_version SET version_num = '21'"))
     with Ledger(url) as ledger:
         assert [row.job for row in ledger.jobs("old")] == every and ledger.experiment("old").project == "common"
         assert [each.name for each in ledger.people.projects()] == ["common"] and ledger.people.every() == []
+        ledger.skip_tokens(2**31)
+        later = ledger.begin_attempt(every[1].job_id, every[1].candidates[0], "lab", 15.0)
+        assert later is not None and later.token > 2**31
     with opened(url) as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert autogenerate.compare_metadata(context, METADATA) == []

@@ -21,12 +21,12 @@ from sqlalchemy.engine import make_url
 from orchestrator.ledger.database import JUMP, Database
 from orchestrator.ledger.tables import METADATA
 from orchestrator.model.errors import FarmError, SetupError
+from orchestrator.model.live.lease import LARGEST_TOKEN
 from orchestrator.system.private_files import make_file, settle
 
 from . import postgres, sqlite
 from .backup import backup
 
-LAST_TOKEN = 2**31 - 1
 RESTORED = "restored"
 
 
@@ -134,6 +134,6 @@ def _tokens(counters: str, token: str) -> list[str]:
 
 
 def _next(token: int) -> int:
-    if token + JUMP > LAST_TOKEN:
+    if token > LARGEST_TOKEN:
         raise SetupError(f"the newest fencing token is {token}: there is no room above it", remedy="start a new ledger")
     return token + JUMP
