@@ -51,6 +51,8 @@ class CpuContext:
         self._parts = _contiguous(graph, self._in_blocks, self._aliases) if "concat" in options.fusions else {}
         self._origins = _origins(graph)
         self._views: dict[str, tuple[str, int, int]] = {}
+        self.norms: dict[str, Node] = {}
+        """Tensors that their readers normalise -> how."""
         self._made: dict[tuple[object, ...], object] = {}
         self.codes = stored_as_codes(graph, options, self._aliases)
         """Tensors in 8 bits."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,9 @@ from kernels.compile import compile_graph
 from kernels.ir.packed import FORMATS, PackedMatrix
 from kernels.options import Limits, Options
 from kernels.plan.model import Dispatch
+from kernels.reference import evaluate
 from tests.unit.kernels.back.graphs import Builder
+from tests.unit.kernels.back.norms import rms_norm
 from tests.unit.kernels.back.packed_matrices import KINDS, by_gguf, packed_matrix
 
 from .driver import Agent
@@ -19,7 +23,7 @@ ACTIVATIONS = {(): lambda x: x, ("relu",): lambda x: np.maximum(x, 0), ("sigmoid
 
 @pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
 def test_products_and_rows(agent: Agent, seed: int, isa: str) -> None:
-    """One product of each format, its bias, activation and what is added behind drawn; the same weights by rows.
+    """One product of each format, its norm, bias, activation and what is added behind drawn; the same weights by rows.
 
     Errors are in parts of what the sizes of the products add up to.
     """
@@ -38,9 +42,13 @@ def test_products_and_rows(agent: Agent, seed: int, isa: str) -> None:
         activation = list(ACTIVATIONS)[draw.integers(len(ACTIVATIONS))]
         bias = [build.constant(outputs)] if draw.random() < 0.5 else []
         attributes = {"activation": activation} if activation else {}
-        y = build.node("dense", [x, weight, *bias], (rows, outputs), **attributes)
-        sums = given[x].astype(np.float64) @ stored.T + (build.graph.constants[bias[0]] if bias else 0)
-        wanted[y], sizes[y] = ACTIVATIONS[activation](sums), np.abs(given[x]) @ np.abs(stored).T + np.abs(sums)
+        values, left = given[x].astype(np.float64), x
+        if draw.random() < 0.5:
+            left = rms_norm(build, x, (rows, inputs), shifted=False)
+            values = evaluate(replace(build.graph, outputs=(left,)), {x: values})[left]
+        y = build.node("dense", [left, weight, *bias], (rows, outputs), **attributes)
+        sums = values @ stored.T + (build.graph.constants[bias[0]] if bias else 0)
+        wanted[y], sizes[y] = ACTIVATIONS[activation](sums), np.abs(values) @ np.abs(stored).T + np.abs(sums)
         if draw.random() < 0.5:
             beside = build.input(rows, outputs, name=f"{kind} beside")
             given[beside] = draw.standard_normal((rows, outputs)).astype(np.float32)
