@@ -178,7 +178,7 @@ class PackedMatrix(np.lib.mixins.NDArrayOperatorsMixin):
         """Return what packed rows of the same content and format alone have in common."""
         found = hashlib.sha256(repr((self.format.name, self.columns, self.row_count)).encode())
         for part in self.parts:
-            found.update(part)
+            found.update(part.data)
         return found.hexdigest()
 
     @property

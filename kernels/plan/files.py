@@ -1,4 +1,4 @@
-"""The content of a plan's files: bytes, or where they are many a mapped file, of which memory holds a piece at a time."""
+"""The content of a plan's files: bytes, or of large ones a mapped file, of which memory holds a piece at a time."""
 
 from __future__ import annotations
 
