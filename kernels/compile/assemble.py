@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from kernels.codegen.render import render_programs
 from kernels.errors import checkpoint
+from kernels.lower.draft import Content as DraftContent
 from kernels.lower.draft import Draft
 from kernels.memory.layout import Layout, Place
 from kernels.options import COMPILE_AXES, Limits, Options
+from kernels.plan.files import Content, content_of, sha256_of
 from kernels.plan.model import REFUSED, Buffer, Bundle, Plan, Pool, Program, Requires
 
 BLOB = "blob.bin"
+_LINE = 64
+"""Bytes of a line of a CPU's cache: the agent computes with the blob's bytes where they lie."""
 
 
 def assemble(
@@ -21,15 +25,15 @@ def assemble(
 ) -> Bundle:
     """Finish a draft that is laid out. The same draft always gives the same bundle. Raises ToolError."""
     buffers, blob = _place_buffers(draft, layout.places)
-    programs, files = render_programs(draft.programs.values(), options, limits, cache=spirv_cache)
-    files = {BLOB: blob, **files}
+    programs, texts = render_programs(draft.programs.values(), options, limits, cache=spirv_cache)
+    files: dict[str, Content] = {BLOB: blob, **texts}
     plan = Plan(
         name=draft.name,
         api=options.backend,
         precision=options.precision,
         options=_recorded(draft, options),
         blob_bytes=len(blob),
-        files={name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())},
+        files={name: sha256_of(content) for name, content in sorted(files.items())},
         requires=_requires(layout.pools, programs, options),
         programs=tuple(programs),
         pools=tuple(layout.pools),
@@ -43,18 +47,18 @@ def assemble(
     return Bundle(plan, files)
 
 
-def _place_buffers(draft: Draft, places: Mapping[str, Place]) -> tuple[list[Buffer], bytes]:
-    """Placed buffers, and the blob: the weights' content, each from a 16-byte boundary on."""
+def _place_buffers(draft: Draft, places: Mapping[str, Place]) -> tuple[list[Buffer], Content]:
+    """Placed buffers, and the blob: the weights' content, each from the beginning of a cache's line on."""
     buffers: list[Buffer] = []
-    parts: list[bytes] = []
+    parts: list[tuple[DraftContent, int]] = []
     end = 0
     for name, place in places.items():
         checkpoint()
         buffer = draft.buffers[name]
         start = None
         if buffer.content is not None:
-            start, end = end, end + buffer.size
-            parts += [buffer.content, bytes(buffer.size - len(buffer.content))]
+            start, end = end, -(-(end + buffer.size) // _LINE) * _LINE
+            parts.append((buffer.content, end - start))
         buffers.append(
             Buffer(
                 id=name,
@@ -66,7 +70,14 @@ def _place_buffers(draft: Draft, places: Mapping[str, Place]) -> tuple[list[Buff
                 blob_offset=start,
             )
         )
-    return buffers, b"".join(parts)
+    return buffers, content_of(_filled(parts), end)
+
+
+def _filled(parts: list[tuple[DraftContent, int]]) -> Iterator[Any]:
+    """Yield contents in pieces, each filled up to its size."""
+    for content, size in parts:
+        yield from (content,) if isinstance(content, bytes) else content
+        yield bytes(size - len(content))
 
 
 def _requires(pools: list[Pool], programs: list[Program], options: Options) -> Requires:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 
 from kernels.compile.assemble import BLOB
 from kernels.ir.graph import Graph
+from kernels.plan.files import content_of, sha256_of
 from kernels.plan.model import (
     ITEM_BYTES,
     Buffer,
@@ -25,7 +25,8 @@ def join(graph: Graph, bundles: Sequence[Bundle]) -> Bundle:
 
     A segment's memory is its own, so that it may compute one frame while another computes the next.
     """
-    blob = b"".join(bundle.files[BLOB] for bundle in bundles)
+    blobs = [bundle.files[BLOB] for bundle in bundles]
+    blob = content_of(blobs, sum(map(len, blobs)))
     files = {name: content for bundle in bundles for name, content in bundle.files.items()} | {BLOB: blob}
     own = next(bundle.plan for bundle in bundles if bundle.plan.api != "cpu")
     parts = [_Part(number, bundle.plan, own.api) for number, bundle in enumerate(bundles)]
@@ -41,7 +42,7 @@ def join(graph: Graph, bundles: Sequence[Bundle]) -> Bundle:
         precision=own.precision,
         options={**own.options, **options},
         blob_bytes=len(blob),
-        files={name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())},
+        files={name: sha256_of(content) for name, content in sorted(files.items())},
         requires=_together([part.plan.requires for part in parts if part.plan.api != "cpu"]),
         programs=tuple(program for part in parts for program in part.programs()),
         pools=tuple(pool for part in parts for pool in part.pools()),

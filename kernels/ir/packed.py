@@ -7,6 +7,7 @@ groups the rest; what a format lacks is 1, or 0. Sources: ggml's block formats (
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -140,11 +141,12 @@ def few_bits(bits: int, block: int, scale: np.dtype[Any], *, zeros: bool) -> Pac
 class PackedMatrix(np.lib.mixins.NDArrayOperatorsMixin):
     """A matrix of packed rows, which stands for its array in fp32: whoever does not know it gets that.
 
-    `data`: (rows, bytes of a row), which may be a view of a file. `is_turned`: the rows are the matrix's columns.
+    `parts`: (rows, bytes of a row), which may be views of a file; rows of one follow those of the other. `is_turned`:
+    the rows are the matrix's columns.
     """
 
     format: PackedFormat
-    data: Bytes
+    parts: tuple[Bytes, ...]
     columns: int
     """Weights of a packed row; what its last block has behind them has no meaning."""
     is_turned: bool = False
@@ -154,13 +156,35 @@ class PackedMatrix(np.lib.mixins.NDArrayOperatorsMixin):
     @property
     def shape(self) -> tuple[int, int]:
         """Return the extents of the matrix."""
-        rows = len(self.data)
-        return (self.columns, rows) if self.is_turned else (rows, self.columns)
+        return (self.columns, self.row_count) if self.is_turned else (self.row_count, self.columns)
+
+    @property
+    def row_count(self) -> int:
+        """Return the number of packed rows."""
+        return sum(map(len, self.parts))
+
+    @property
+    def data(self) -> Bytes:
+        """Return the packed rows as one array."""
+        return self._stored(0, self.row_count)
+
+    @property
+    def stored_bytes(self) -> int:
+        """Return the bytes of the packed rows."""
+        return sum(part.nbytes for part in self.parts)
+
+    @cached_property
+    def digest(self) -> str:
+        """Return what packed rows of the same content and format alone have in common."""
+        found = hashlib.sha256(repr((self.format.name, self.columns, self.row_count)).encode())
+        for part in self.parts:
+            found.update(part.data)
+        return found.hexdigest()
 
     @property
     def size(self) -> int:
         """Return the number of weights."""
-        return len(self.data) * self.columns
+        return self.row_count * self.columns
 
     @property
     def nbytes(self) -> int:
@@ -175,24 +199,35 @@ class PackedMatrix(np.lib.mixins.NDArrayOperatorsMixin):
     @cached_property
     def is_finite(self) -> bool:
         """Return whether no scale and no offset is NaN or infinite."""
-        blocks = self.data.reshape(-1).view(self.format.stored)
-        floats = (name for name in blocks.dtype.names or () if blocks.dtype[name].kind == "f")
-        return all(bool(np.isfinite(blocks[name]).all()) for name in floats)
+        stored = self.format.stored
+        floats = [name for name in stored.names or () if stored[name].kind == "f"]
+        parts = [part.reshape(-1).view(stored) for part in self.parts]
+        return all(bool(np.isfinite(part[name]).all()) for part in parts for name in floats)
 
     def pieces(self, multiple: int = 1) -> Iterator[tuple[int, Fields]]:
         """Yield the first row and the fields of some rows after the other, a multiple of so many but for the last."""
         each = max(1, _PIECE // self.columns // multiple) * multiple
-        for first in range(0, len(self.data), each):
-            blocks = self.data[first : first + each].reshape(-1).view(self.format.stored)
-            yield first, self.format.fields_of(blocks.reshape(-1, self.data.shape[1] // self.format.block_bytes))
+        for first in range(0, self.row_count, each):
+            rows = self._stored(first, first + each)
+            yield first, self.format.fields_of(rows.reshape(-1).view(self.format.stored).reshape(len(rows), -1))
+
+    def _stored(self, first: int, last: int) -> Bytes:
+        found, at = [], 0
+        for part in self.parts:
+            found.append(part[max(0, first - at) : max(0, last - at)])
+            at += len(part)
+        found = [part for part in found if len(part)] or found[:1]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def rows(self, chosen: npt.NDArray[np.int64]) -> PackedMatrix:
-        """Return the matrix of these packed rows."""
-        return replace(self, data=self.data[chosen])
+        """Return the matrix of these packed rows, of the same bytes where they lie one after the other."""
+        first, last = int(chosen[0]), int(chosen[-1]) + 1
+        follow = np.array_equal(chosen, np.arange(first, last))
+        return replace(self, parts=(self._stored(first, last) if follow else self.data[chosen],))
 
     def unpacked(self) -> npt.NDArray[np.float32]:
         """Return the matrix in fp32, row-major."""
-        out = np.empty((len(self.data), self.columns), np.float32)
+        out = np.empty((self.row_count, self.columns), np.float32)
         for first, fields in self.pieces():
             values = _unpacked(self.format, fields)
             out[first : first + len(values)] = values[:, : self.columns]
@@ -232,7 +267,8 @@ def joined_columns(weights: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     if len(formats) > 1 or None in formats:
         return np.concatenate(weights, 1)
     packed = cast("list[PackedMatrix]", list(weights))
-    return cast("npt.NDArray[Any]", replace(packed[0], data=np.concatenate([each.data for each in packed])))
+    parts = tuple(part for each in packed for part in each.parts)
+    return cast("npt.NDArray[Any]", replace(packed[0], parts=parts))
 
 
 def _unpacked(packed: PackedFormat, fields: Fields) -> npt.NDArray[np.float32]:

@@ -12,6 +12,7 @@ AT_END: dict[str, tuple[int, Expression]] = {
     "tanh": (7, ("tanh", "a")),
     "silu": (8, compositions.silu("a")),
     "gelu": (9, compositions.gelu("a")),
+    "gelu_tanh": (10, compositions.gelu_tanh("a")),
 }
 """Functions at the end of layers, beside `kernels/ir/activations.py`: the code, and the expression."""
 BY_FUNCTION = {code: (name, meant) for name, (code, meant) in AT_END.items() if name != "silu"}

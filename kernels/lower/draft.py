@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
+
+import numpy.typing as npt
 
 from kernels.plan.model import (
     Argument,
@@ -26,6 +28,25 @@ Role = Literal["input", "output", "weight", "offloaded", "activation", "scratch"
 
 
 @dataclass(frozen=True)
+class Streamed:
+    """Content of `size` bytes that is made a piece at a time whenever it is read, so that it never lies in memory
+    whole. The same `digest` stands for the same content."""
+
+    digest: str
+    size: int
+    pieces: Callable[[], Iterable[npt.NDArray[Any]]] = field(compare=False, repr=False)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.pieces())
+
+
+Content = bytes | Streamed
+
+
+@dataclass(frozen=True)
 class DraftBuffer:
     """A buffer without a place yet."""
 
@@ -34,7 +55,7 @@ class DraftBuffer:
     """Bytes."""
     role: Role
     tensor: Tensor
-    content: bytes | None = None
+    content: Content | None = None
     """The content of weights and variables at the start."""
     side: Side = ""
     shared: bool = False
@@ -78,7 +99,7 @@ class Draft:
     in_parts: dict[str, str] = field(default_factory=dict)
     """Layer -> into how many parts it was divided and why, for people."""
     _ids: dict[str, int] = field(default_factory=dict)
-    _weights: dict[tuple[Tensor, bytes, Side], str] = field(default_factory=dict)
+    _weights: dict[tuple[Tensor, Content, Side], str] = field(default_factory=dict)
 
     def choose(self, layer: str, algorithm: str, refusal: str) -> None:
         """Tell by what a layer is computed, and why not as it was asked for; `refusal` is empty where it is."""
@@ -97,7 +118,7 @@ class Draft:
         return {name: buffer.role for name, buffer in self.buffers.items()}
 
     def add_buffer(
-        self, wanted: str, size: int, role: Role, tensor: Tensor, content: bytes | None = None, side: Side = ""
+        self, wanted: str, size: int, role: Role, tensor: Tensor, content: Content | None = None, side: Side = ""
     ) -> str:
         """Add a buffer under a free id made from `wanted`; its size is rounded up to whole vectors (16 bytes)."""
         count = self._ids.get(wanted, 0)
@@ -112,7 +133,7 @@ class Draft:
         """The host writes or reads a buffer between steps."""
         self.buffers[name] = replace(self.buffers[name], shared=True)
 
-    def add_weight(self, wanted: str, content: bytes, tensor: Tensor, side: Side = "") -> str:
+    def add_weight(self, wanted: str, content: Content, tensor: Tensor, side: Side = "") -> str:
         """Add constant content; the same content is kept once."""
         key = tensor, content, side
         if key not in self._weights:

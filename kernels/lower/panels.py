@@ -8,20 +8,17 @@ lower four come before one with the upper bits, of as many columns as it has roo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kernels.errors import checkpoint
 from kernels.ir.packed import Fields, PackedFormat, PackedMatrix
 
 LANES = 16
 """Outputs of a panel."""
-
-
-def panel_count(matrix: PackedMatrix) -> int:
-    """Return how many panels hold the packed rows."""
-    return -(-len(matrix.data) // LANES)
 
 
 def layout_of(packed: PackedFormat) -> dict[str, int]:
@@ -33,14 +30,17 @@ def layout_of(packed: PackedFormat) -> dict[str, int]:
     return {"bits": packed.bits, "block": packed.block, "group": packed.group, "zero": packed.zero, "fields": fields}
 
 
-def in_panels(matrix: PackedMatrix) -> npt.NDArray[Any]:
-    """Return (panels, blocks of a row, bytes): a piece of the matrix is packed anew at a time."""
-    blocks, whole = matrix.data.shape[1] // matrix.format.block_bytes, np.empty(0, np.uint8)
-    for first, fields in matrix.pieces(LANES):
-        piece = _panels(matrix.format, fields)
-        whole = whole if first else np.empty((panel_count(matrix), blocks, piece.shape[-1]), np.uint8)
-        whole[first // LANES : first // LANES + len(piece)] = piece
-    return whole
+def panel_shape(matrix: PackedMatrix) -> tuple[int, int, int]:
+    """Return (panels, blocks of a row, bytes)."""
+    empty = matrix.format.fields_of(np.zeros((1, 1), matrix.format.stored))
+    return -(-matrix.row_count // LANES), -(-matrix.columns // matrix.format.block), _panels(matrix.format, empty).size
+
+
+def in_panels(matrix: PackedMatrix) -> Iterator[npt.NDArray[Any]]:
+    """Yield the panels (see `panel_shape`): some of them after the other, each when it is asked for."""
+    for _, fields in matrix.pieces(LANES):
+        checkpoint()
+        yield _panels(matrix.format, fields)
 
 
 def _panels(packed: PackedFormat, fields: Fields) -> npt.NDArray[Any]:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -34,6 +35,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kernels.errors import PlanError
 from kernels.options import Precision
+
+from .files import Content, read_content, sha256_of, write_content
 
 SCHEMA_VERSION = 1
 MAX_SCALARS = 32
@@ -330,9 +333,9 @@ class Plan(_Part):
 
 
 class Bundle:
-    """A plan with its files, in memory."""
+    """A plan with its files; of large ones memory holds no more than is read."""
 
-    def __init__(self, plan: Plan, files: dict[str, bytes]) -> None:
+    def __init__(self, plan: Plan, files: Mapping[str, Content]) -> None:
         self.plan = plan
         self.files = files
 
@@ -341,17 +344,17 @@ class Bundle:
         for name, content in {"plan.json": self.plan.model_dump_json(indent=1).encode(), **self.files}.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            write_content(path, content)
 
     @classmethod
     def read(cls, folder: Path) -> Bundle:
         """Read a bundle and check every file's hash. Raises PlanError."""
         try:
             plan = Plan.model_validate_json((folder / "plan.json").read_bytes())
-            files = {name: (folder / name).read_bytes() for name in plan.files}
+            files = {name: read_content(folder / name) for name in plan.files}
         except (OSError, ValueError) as e:
             raise PlanError(f"{folder}: not a readable plan: {e}") from e
         for name, content in files.items():
-            if hashlib.sha256(content).hexdigest() != plan.files[name]:
+            if sha256_of(content) != plan.files[name]:
                 raise PlanError(f"{folder / name}: content does not match the plan's SHA-256; compile it again")
         return cls(plan, files)

@@ -121,7 +121,7 @@ class _Session:
 
     def _build(self, bundle: Bundle, program: Program) -> Any:
         assert program.opencl is not None
-        text = bundle.files[program.opencl.file].decode()
+        text = bytes(bundle.files[program.opencl.file]).decode()
         built = _built(self._cl, self._context, text, program.opencl.options)
         return self._cl.Kernel(built, program.kernel)
 

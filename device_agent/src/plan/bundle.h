@@ -22,8 +22,8 @@ struct Bundle {
   // Of a mixed plan: the plan of one side, with the same files.
   Bundle part(Plan side) const { return {std::move(side), files}; }
   std::string text(const std::string& file) const;
-  // Initial content of a buffer that has a blob_offset.
-  const std::byte* content(const Buffer& buffer) const { return files->at("blob.bin").data() + *buffer.blob_offset; }
+  // Initial content of a buffer that has a blob_offset. Whoever writes there changes this process's memory, not the file.
+  std::byte* content(const Buffer& buffer) const { return files->at("blob.bin").data() + *buffer.blob_offset; }
 };
 
 }  // namespace pocketfarm

@@ -55,9 +55,9 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   if (!opened) return opened.error();
   MappedFile file;
   if (opened->bytes == 0) return file;
-  void* data = ::mmap(nullptr, opened->bytes, PROT_READ, MAP_PRIVATE, opened->fd.get(), 0);
+  void* data = ::mmap(nullptr, opened->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, opened->fd.get(), 0);
   if (data == MAP_FAILED) return io_error("cannot map", path, errno);
-  file.data_ = static_cast<const std::byte*>(data);
+  file.data_ = static_cast<std::byte*>(data);
   file.bytes_ = opened->bytes;
   return file;
 }
@@ -69,7 +69,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), bytes_);
+  if (data_ != nullptr) ::munmap(data_, bytes_);
 }
 
 Result<size_t> read_some(const Descriptor& fd, void* data, size_t bytes, const std::string& path,

@@ -26,7 +26,7 @@ class Descriptor {
   int fd_;
 };
 
-// A file's bytes, mapped read-only.
+// A file's bytes, mapped: what is written there stays in this process.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);
@@ -35,11 +35,11 @@ class MappedFile {
       : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
-  const std::byte* data() const { return data_; }
+  std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
  private:
-  const std::byte* data_ = nullptr;
+  std::byte* data_ = nullptr;
   size_t bytes_ = 0;
 };
 

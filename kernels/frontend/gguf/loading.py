@@ -123,7 +123,7 @@ class GgufFile(ModelFile):
         """A tensor as it lies in the file, of which only an order of rows makes a copy. Raises ModelError."""
         if tensor.name not in self._kept:
             raw = np.asarray(np.memmap(self.path, np.uint8, "r", tensor.start, (tensor.size,)))
-            matrix: Any = PackedMatrix(FORMATS[tensor.kind], raw.reshape(tensor.shape[0], -1), tensor.shape[1])
+            matrix: Any = PackedMatrix(FORMATS[tensor.kind], (raw.reshape(tensor.shape[0], -1),), tensor.shape[1])
             self._kept[tensor.name] = _finite(tensor, matrix)
         found: Any = self._kept[tensor.name]
         found = found if stored.rows is None else found.rows(stored.rows)

@@ -43,7 +43,7 @@ _CONV = "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups has_bias has_resid
 _PLACES = " ".join(f"{name}_start {name}_image {name}_head {name}_row" for name in ("q", "k", "v", "dst"))
 
 _CACHED = "images heads rows capacity depth start image head row turned by_place places batches normed"
-_PACKED = "bits block group zero fields"
+_PACKED, _DENSE = "bits block group zero fields", "has_bias activation joins normed"
 _INT8_BUFFERS = "src weight scale sums bias residual affine"
 _INT8_CONV = (
     "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups source has_bias has_residual activation dst_channels "
@@ -128,10 +128,10 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "global_average_pool_nc16": _parameters("src dst*", "n c hw"),
     "lrn_nc16": _parameters("src dst*", "n c hw size", "alpha beta bias"),
     # src (n, c), beside and dst (n, m) row-major; weight (m blocks, c, 16); joins 1: beside is added behind the
-    # activation, 2: multiplied
-    "dense_nc16": _parameters("src weight bias beside dst*", "n c m has_bias activation joins", "lo hi"),
+    # activation, 2: multiplied; `normed`: rows are divided by the root of their mean square, and multiplied by norm (c)
+    "dense_nc16": _parameters("src weight bias beside norm dst*", f"n c m {_DENSE}", "lo hi epsilon"),
     # the same of packed weights (m panels, blocks, bytes), as kernels/lower/panels.py writes and tells of them
-    "dense_packed": _parameters("src weight bias beside dst*", f"n c m has_bias activation joins {_PACKED}", "lo hi"),
+    "dense_packed": _parameters("src weight bias beside norm dst*", f"n c m {_DENSE} {_PACKED}", "lo hi epsilon"),
     # as gather_values: rows of packed weights, src (axis, inner); dst (count, inner) of fp32
     "gather_packed": _parameters("src indices dst*", f"axis inner count {_PACKED}"),
     # as conv2d_nc16 and dense in 8 bits: weight int8 (k blocks, depth / 4, 16, 4), of a lane its `scale` and

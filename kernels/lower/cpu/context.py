@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import prod
 from typing import Any, Literal, TypeVar, cast
 
@@ -12,8 +13,8 @@ from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.packed import PackedMatrix
 from kernels.ir.programs import Held, held
 from kernels.lower.aliases import plan_aliases
-from kernels.lower.draft import Draft, DraftProgram, Role, arguments
-from kernels.lower.panels import in_panels, layout_of
+from kernels.lower.draft import Draft, DraftProgram, Role, Streamed, arguments
+from kernels.lower.panels import in_panels, layout_of, panel_shape
 from kernels.lower.traffic import touched
 from kernels.options import Options
 from kernels.plan.model import ITEM_BYTES, BufferArgument, Dispatch, Dtype, PartArgument, Tensor
@@ -50,6 +51,8 @@ class CpuContext:
         self._parts = _contiguous(graph, self._in_blocks, self._aliases) if "concat" in options.fusions else {}
         self._origins = _origins(graph)
         self._views: dict[str, tuple[str, int, int]] = {}
+        self.norms: dict[str, Node] = {}
+        """Tensors that their readers normalise -> how."""
         self._made: dict[tuple[object, ...], object] = {}
         self.codes = stored_as_codes(graph, options, self._aliases)
         """Tensors in 8 bits."""
@@ -100,8 +103,13 @@ class CpuContext:
 
     def panels(self, name: str, matrix: PackedMatrix) -> tuple[str, dict[str, int]]:
         """Weights that stay packed, and what an operation is told of them: the same for all that read their bytes."""
-        buffer = self.once(("panels", id(matrix.data)), lambda: self.packed(name, in_panels(matrix)))
-        return buffer, layout_of(matrix.format)
+        key = "panels", *map(id, matrix.parts)
+        return self.once(key, lambda: self._in_panels(name, matrix)), layout_of(matrix.format)
+
+    def _in_panels(self, name: str, matrix: PackedMatrix) -> str:
+        described = Tensor(shape=panel_shape(matrix), dtype="u8", layout="packed")
+        content = Streamed(matrix.digest, prod(described.shape), partial(in_panels, matrix))
+        return self.draft.add_weight(name, content, described)
 
     def write(self, tensor: str, role: Role = "activation") -> str:
         """A new buffer for a row-major tensor; that of a concat where the tensor is its beginning."""
@@ -246,7 +254,7 @@ class CpuContext:
         """Bytes of so many of a tensor's numbers, as an operation reads them."""
         constant = self.graph.constants.get(tensor)
         if packed and isinstance(constant, PackedMatrix):
-            return -(-count * constant.data.nbytes // constant.size)
+            return -(-count * constant.stored_bytes // constant.size)
         return count * ITEM_BYTES[self.held(tensor)]
 
 

@@ -16,7 +16,7 @@ from kernels.ir.packed import PackedMatrix
 from kernels.ir.taking import Axis
 from kernels.lower.activation import activation_scalars
 
-from .algorithms import in_int8, rounds_input
+from .algorithms import in_int8, in_panels, rounds_input
 from .context import CpuContext
 from .convolution import input_steps, lower_conv, lower_im2col
 from .general import (
@@ -47,17 +47,13 @@ def _dense(context: CpuContext, node: Node) -> None:
     n, c = context.graph.shapes[node.inputs[0]]
     m = context.graph.shapes[node.output][1]
     src, weight = context.read(node.inputs[0]), context.graph.constants.get(node.inputs[1])
+    norm = context.norms.get(node.inputs[0])
     dst = context.write(node.output)
     has_bias = int(len(node.inputs) > 2 and node.inputs[2] != "")
     bias = dst
     operation = "dense_sequential" if context.options.algorithm == "sequential" else "product"
     ints, floats = _activation(node)
-    if (
-        operation == "product"
-        and context.options.algorithm != "direct"
-        and weight is not None
-        and _bias_is_constant(context, node)
-    ):
+    if weight is not None and in_panels(context.options, context.graph, node):
         if in_int8(context.options, context.graph, node):
             given, step = input_steps(node)
             key = "int8", node.inputs[1], rounds_input(node)
@@ -76,7 +72,9 @@ def _dense(context: CpuContext, node: Node) -> None:
             else:
                 buffers["weight"] = context.once(("dense", node.inputs[1]), lambda: pack(pack_dense(weight)))
             buffers |= {"beside": context.read(node.inputs[3]) if joins else dst}
-            ints |= {"joins": _JOINS.index(joins)}
+            buffers |= {"norm": context.read(norm.inputs[1]) if norm else dst}
+            ints |= {"joins": _JOINS.index(joins), "normed": int(norm is not None)}
+            floats |= {"epsilon": float(norm.attributes["epsilon"]) if norm else 0.0}
         if has_bias:
             bias = context.weight(f"{node.name}:bias", pack_bias(context.graph.constants[node.inputs[2]]), "packed")
     else:
@@ -104,10 +102,6 @@ def _int8_weights(context: CpuContext, node: Node, weight: Array) -> tuple[dict[
         "sums": context.packed(f"{node.name}:sums", packed.sums),
     }
     return buffers, packed.sums.ndim > packed.scale.ndim
-
-
-def _bias_is_constant(context: CpuContext, node: Node) -> bool:
-    return all(name in context.graph.constants for name in node.inputs[2:3] if name)
 
 
 def _matmul(context: CpuContext, node: Node) -> None:
@@ -260,6 +254,8 @@ def _slice(context: CpuContext, node: Node) -> None:
 
 def _reshape(context: CpuContext, node: Node) -> None:
     context.buffers[node.output] = context.read(node.inputs[0])
+    if node.inputs[0] in context.norms:
+        context.norms[node.output] = context.norms[node.inputs[0]]
 
 
 def _transpose(context: CpuContext, node: Node) -> None:

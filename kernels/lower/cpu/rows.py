@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from kernels.ir.graph import Node
+from kernels.ir.links import dense_readers
+from kernels.ir.norms import is_root_mean_square
 
+from .algorithms import in_int8, in_panels
 from .context import CpuContext
 from .general import grown
 
@@ -25,6 +29,10 @@ def lower_attention(context: CpuContext, node: Node) -> None:
 
 
 def lower_row_norm(context: CpuContext, node: Node) -> None:
+    """Products of stored weights normalise the rows that they read by the root of their mean square."""
+    if is_root_mean_square(context.graph, node) and _are_products(context, dense_readers(context.graph, node.output)):
+        context.norms[node.output], context.buffers[node.output] = node, context.read(node.inputs[0])
+        return
     shape = context.graph.shapes[node.output]
     given = [context.read(name) for name in node.inputs]
     dst = context.write(node.output)
@@ -34,6 +42,13 @@ def lower_row_norm(context: CpuContext, node: Node) -> None:
     ints |= {"added": int(len(given) > 3)}
     floats = {"epsilon": float(a["epsilon"]), "least": float(a.get("least", 0.0))}
     context.call("row_norm", node, buffers, ints, floats, 8 * prod(shape))
+
+
+def _are_products(context: CpuContext, readers: Sequence[Node] | None) -> bool:
+    graph, options = context.graph, context.options
+    return bool(readers) and all(
+        in_panels(options, graph, node) and not in_int8(options, graph, node) for node in readers or ()
+    )
 
 
 def lower_cached(context: CpuContext, node: Node) -> None:

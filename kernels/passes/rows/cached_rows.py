@@ -11,6 +11,7 @@ import numpy as np
 from kernels.ir.cache import CACHED
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers
+from kernels.ir.norms import is_root_mean_square
 from kernels.ir.packed import PackedFormat, format_of, joined_columns
 from kernels.ir.shapes import Shape
 from kernels.passes.rewrite import fresh, prune, rebuilt
@@ -43,7 +44,7 @@ def _normalised(graph: Graph) -> Graph:
     for node in graph.nodes:
         at = _looked_at(node)
         norm = writers.get(_source(node.inputs[at], writers)) if at >= 0 else None
-        if norm is None or norm.op != "row_norm" or not _is_plain(graph, norm, node):
+        if norm is None or not is_root_mean_square(graph, norm) or not _is_of_rows(graph, norm, node):
             nodes.append(node)
             continue
         inputs = [*node.inputs, *("",) * (5 + (node.op == "attend") - len(node.inputs)), norm.inputs[1]]
@@ -53,14 +54,11 @@ def _normalised(graph: Graph) -> Graph:
     return prune(rebuilt(graph, nodes))
 
 
-def _is_plain(graph: Graph, norm: Node, reader: Node) -> bool:
-    """Return whether a norm is one of mean squares, with no shift, of the rows that a node reads."""
-    a = norm.attributes
+def _is_of_rows(graph: Graph, norm: Node, reader: Node) -> bool:
+    """Return whether a norm is of the rows that a node reads."""
     depth = graph.shapes[reader.inputs[1 if reader.op == "attend" else 0]][3]
-    is_rms = a.get("centred", True) is False and not a.get("least") and len(norm.inputs) == 3
-    no_shift = is_rms and not np.any(graph.constants.get(norm.inputs[2], np.ones(1)))
     whole = graph.shapes[norm.output][-1] == depth and all(n % depth == 0 for n in reader.attributes["place"])
-    return no_shift and whole and not reader.attributes["normed"]
+    return whole and not reader.attributes["normed"]
 
 
 def _where_they_lie(graph: Graph) -> Graph:

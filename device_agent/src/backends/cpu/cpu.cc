@@ -74,32 +74,30 @@ class CpuBackend final : public Backend {
 Status CpuBackend::prepare(const Bundle& bundle, SetupLog& log) {
   bundle_ = &bundle;
   int64_t start_ns = boottime_ns();
-  instances_.push_back(std::make_unique<Instance>(bundle.plan));
+  instances_.push_back(std::make_unique<Instance>(bundle));
   Instance& first = *instances_.front();
-  if (auto error = first.allocate(nullptr)) return error;
+  if (auto error = first.allocate()) return error;
   log.record("allocate", start_ns, std::to_string(bundle.plan.pools.size()) + " pools", false, first.bytes());
   start_ns = boottime_ns();
   if (auto error = first.make_calls()) return error;
   log.record("build", start_ns, std::to_string(steps().size()) + " calls of built-in operations");
   start_ns = boottime_ns();
-  first.upload(bundle, nullptr);
-  log.record("upload", start_ns, "", false, bundle.plan.blob_bytes);
+  log.record("upload", start_ns, "", false, first.upload());
   return kOk;
 }
 
 uint64_t CpuBackend::device_bytes() const {
-  uint64_t total = 0;
+  uint64_t total = instances_.empty() ? 0 : instances_.front()->weight_bytes();
   for (const auto& instance : instances_) total += instance->bytes();
   return total;
 }
 
 Status CpuBackend::add_instances(size_t count, const Frames& frames) {
-  const Instance* first = instances_.front().get();
   while (instances_.size() < count) {
-    auto instance = std::make_unique<Instance>(bundle_->plan);
-    if (auto error = instance->allocate(first)) return error;
+    auto instance = std::make_unique<Instance>(*bundle_);
+    if (auto error = instance->allocate()) return error;
     if (auto error = instance->make_calls()) return error;
-    instance->upload(*bundle_, first);
+    instance->upload();
     for (const Frames::Item& item : frames.inputs) std::memcpy(instance->address(*item.buffer), item.data, item.bytes);
     instances_.push_back(std::move(instance));
   }

@@ -26,15 +26,16 @@ Pages::~Pages() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
 }
 
-Status Instance::allocate(const Instance* first) {
+Status Instance::allocate() {
   const std::vector<bool> constant = constant_pools(plan_);
   for (size_t i = 0; i < plan_.pools.size(); ++i) {
     const Pool& pool = plan_.pools[i];
-    if (first != nullptr && constant[i]) {
-      pools_.push_back(first->pools_[i]);
+    if (constant[i]) {
+      pools_.push_back(nullptr);
+      weight_bytes_ += pool.bytes;
       continue;
     }
-    pools_.push_back(std::make_shared<Pages>(pool.bytes));
+    pools_.push_back(std::make_unique<Pages>(pool.bytes));
     if (pools_.back()->data() == nullptr)
       return Error{Code::out_of_memory, "pool `" + pool.id + "`: cannot allocate " + std::to_string(pool.bytes) + " bytes"};
     bytes_ += pool.bytes;
@@ -44,12 +45,15 @@ Status Instance::allocate(const Instance* first) {
   return kOk;
 }
 
-void Instance::upload(const Bundle& bundle, const Instance* first) {
-  for (const Buffer& buffer : plan_.buffers)
-    if (buffer.offloaded)
-      std::memcpy(swapped_[static_cast<size_t>(&buffer - plan_.buffers.data())].data(), bundle.content(buffer), buffer.bytes);
-    else if (buffer.blob_offset && (first == nullptr || first->pools_[buffer.pool] != pools_[buffer.pool]))
-      std::memcpy(address(buffer), bundle.content(buffer), buffer.bytes);
+uint64_t Instance::upload() {
+  uint64_t bytes = 0;
+  for (const Buffer& buffer : plan_.buffers) {
+    if (!buffer.blob_offset || !pools_[buffer.pool]) continue;
+    std::byte* to = buffer.offloaded ? swapped_[static_cast<size_t>(&buffer - plan_.buffers.data())].data() : address(buffer);
+    std::memcpy(to, bundle_.content(buffer), buffer.bytes);
+    bytes += buffer.bytes;
+  }
+  return bytes;
 }
 
 Status Instance::make_calls() {
@@ -77,10 +81,10 @@ Status Instance::make_call(const Step& step) {
     if (argument.kind == Parameter::Kind::f32) prepared.call.floats.push_back(argument.f32);
     if (argument.kind != Parameter::Kind::buffer) continue;
     const Buffer& buffer = plan_.buffers[argument.buffer];
-    const uint64_t size = size_of(buffer.type);
-    if (argument.begin % size != 0 || buffer.offset % size != 0)
+    const uint64_t size = size_of(buffer.type), offset = pools_[buffer.pool] ? buffer.offset : *buffer.blob_offset;
+    if (argument.begin % size != 0 || offset % size != 0)
       return Error{Code::plan_invalid, program.kernel + ": buffer `" + buffer.id + "` or a part of it begins at byte " +
-                                           std::to_string(buffer.offset + argument.begin) + ", inside of a number of " +
+                                           std::to_string(offset + argument.begin) + ", inside of a number of " +
                                            std::to_string(size) + " bytes"};
     prepared.call.buffers.push_back({address(buffer) + argument.begin, buffer.type,
                                      static_cast<int64_t>((argument.end - argument.begin) / size)});

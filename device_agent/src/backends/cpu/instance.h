@@ -1,4 +1,5 @@
-// Memory and calls of one inference. Several may be under way at a time: each has an instance, and all share the weights.
+// Memory and calls of one inference. Several may be under way at a time: each has an instance, and all share the weights,
+// which stay where the bundle's file is mapped.
 #pragma once
 
 #include <memory>
@@ -24,16 +25,19 @@ class Pages {
 
 class Instance {
  public:
-  explicit Instance(const Plan& plan) : plan_(plan) {}
+  explicit Instance(const Bundle& bundle) : bundle_(bundle), plan_(bundle.plan) {}
 
-  // In this order. `first`: an instance whose pools of nothing but weights are taken; null: there is none yet.
-  Status allocate(const Instance* first);  // `out_of_memory`
+  // In this order.
+  Status allocate();    // `out_of_memory`
   Status make_calls();  // `plan_invalid`
-  void upload(const Bundle& bundle, const Instance* first);
+  uint64_t upload();    // the bytes that were copied
 
-  std::byte* address(const Buffer& buffer) const { return pools_[buffer.pool]->data() + buffer.offset; }
+  std::byte* address(const Buffer& buffer) const {
+    return pools_[buffer.pool] ? pools_[buffer.pool]->data() + buffer.offset : bundle_.content(buffer);
+  }
   void execute(const Step& step, ThreadPool& pool);
-  uint64_t bytes() const { return bytes_; }  // of pools that are its own
+  uint64_t bytes() const { return bytes_; }                // of its own
+  uint64_t weight_bytes() const { return weight_bytes_; }  // of pools of nothing but weights
 
  private:
   struct Prepared {
@@ -43,11 +47,12 @@ class Instance {
 
   Status make_call(const Step& step);
 
+  const Bundle& bundle_;
   const Plan& plan_;
-  std::vector<std::shared_ptr<Pages>> pools_;
+  std::vector<std::unique_ptr<Pages>> pools_;  // null: of nothing but weights
   std::vector<Prepared> calls_;  // by step
   std::vector<std::vector<std::byte>> swapped_;
-  uint64_t bytes_ = 0;
+  uint64_t bytes_ = 0, weight_bytes_ = 0;
 };
 
 }  // namespace pocketfarm::cpu

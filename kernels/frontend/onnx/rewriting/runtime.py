@@ -113,7 +113,7 @@ def _packed(n: Nodes, columns: int, blocks: int, bits: int, block: int) -> Packe
     rows["q"], rows["d"] = codes.reshape(*rows.shape, -1), scales.reshape(rows.shape)
     if zeros is not None:
         rows["z"] = _unpacked(zeros.reshape(len(rows), -1), bits)[:, :blocks]
-    return PackedMatrix(packed, rows.view(np.uint8).reshape(len(rows), -1), columns)
+    return PackedMatrix(packed, (rows.view(np.uint8).reshape(len(rows), -1),), columns)
 
 
 def _unpacked(array: np.ndarray, bits: int) -> np.ndarray:

@@ -16,6 +16,7 @@ from kernels.catalog.product import ALGORITHMS, PRODUCTS
 from kernels.catalog.product.one_row import OneRow
 from kernels.ir.graph import Array, Node
 from kernels.ir.links import dense_readers
+from kernels.ir.norms import is_root_mean_square
 from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.convolution import constant
 from kernels.plan.model import Tensor
@@ -36,7 +37,7 @@ class FoldedNorm:
 def folds(context: GpuContext, norm: Node) -> bool:
     """Return whether all that reads the normalised rows are products that can normalise them."""
     graph = context.graph
-    if _is_root_mean_square(context, norm):
+    if is_root_mean_square(graph, norm):
         readers = dense_readers(graph, norm.output)
         return bool(readers) and all(takes_one_row(context, node) for node in readers or ())
     plain = context.half and len(norm.inputs) == 3 and norm.attributes.keys() == {"epsilon"}
@@ -47,7 +48,7 @@ def folds(context: GpuContext, norm: Node) -> bool:
 def folded(context: GpuContext, node: Node, weight: Array, bias: Array | None) -> FoldedNorm | None:
     """Return the constants of a dense layer whose input is a norm that folds; None where it is something else."""
     norm = norm_before(context, node)
-    if norm is None or _is_root_mean_square(context, norm):
+    if norm is None or is_root_mean_square(context.graph, norm):
         return None
     scale, shift = (constant(context, norm, i).astype(np.float64) for i in (1, 2))
     scaled = (scale[:, None] * weight).astype(np.float16)
@@ -71,13 +72,6 @@ def takes_one_row(context: GpuContext, node: Node) -> bool:
     sizes, options = PRODUCTS.sizes(context.graph, node), context.options.of(node.name)
     choice = PRODUCTS.choose(options, context.limits, node.name, sizes)
     return isinstance(ALGORITHMS[choice.algorithm], OneRow)
-
-
-def _is_root_mean_square(context: GpuContext, norm: Node) -> bool:
-    """Return whether a norm divides rows by the root of their mean square, and scales them, and no more."""
-    a = norm.attributes
-    plain = len(norm.inputs) == 3 and a.get("centred", True) is False and not a.get("least") and not a.get("of_image")
-    return plain and not np.any(constant(context, norm, 2))
 
 
 def add_columns_sum(context: GpuContext, node: Node, columns_sum: Array) -> str:

@@ -39,8 +39,11 @@ def norms(shape: tuple[int, ...], axis: int, *, watched: bool = False) -> Graph:
     return build.outputs(*found, *between)
 
 
-def rms_norm(build: Builder, x: str, shape: tuple[int, ...]) -> str:
-    return _scaled(build, _steps(build, x, len(shape) - 1, "rms"), shape)
+def rms_norm(build: Builder, x: str, shape: tuple[int, ...], *, shifted: bool = True) -> str:
+    x = _steps(build, x, len(shape) - 1, "rms")
+    if shifted:
+        return _scaled(build, x, shape)
+    return build.node("map", [x, build.constant(shape[-1])], shape, expression=("mul", "a", "b"))
 
 
 def _steps(build: Builder, x: str, axis: int, form: str) -> str:

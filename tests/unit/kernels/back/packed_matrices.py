@@ -28,7 +28,7 @@ def packed_matrix(kind: str, rows: int, columns: int, rng: np.random.Generator) 
     for name in {"d", "m"} & {*(packed.stored.names or ())}:
         sizes = rng.standard_normal(len(each)) / packed.block * np.where(rng.random(len(each)) < 0.1, 1e-4, 1)
         each[name] = sizes.astype(each[name].dtype)
-    return PackedMatrix(packed, data, columns)
+    return PackedMatrix(packed, (data,), columns)
 
 
 def by_gguf(matrix: PackedMatrix) -> np.ndarray:

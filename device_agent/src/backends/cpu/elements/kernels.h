@@ -17,7 +17,7 @@ constexpr int kWholeFunctions = sizeof(kWholeArities) / sizeof(kWholeArities[0])
 struct RowNorm {
   bool centred;
   float epsilon, least;
-  const float *scale, *shift;  // of each element
+  const float *scale, *shift;  // of each element; no shift: null
 };
 
 // The mean of numbers, and the sum of their squared distances from it.

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "backends/cpu/elements/kernels.h"
 #include "backends/cpu/operations/dense_call.h"
 #include "nc16.h"
 #include "kernels.h"
@@ -29,7 +30,8 @@ Check& check_rows(Check& check, const DenseCall& v) {
       .range("joins", v.joins, 0, 2)
       .holds("bias", 2, {v.has_bias ? blocks_of(v.m) * kBlock : 1})
       .holds("beside", 3, {v.joins ? v.n : 1, v.joins ? v.m : 1})
-      .holds("dst", 4, {v.n, v.m});
+      .holds("norm", 4, {v.normed ? v.c : 1})
+      .holds("dst", 5, {v.n, v.m});
 }
 
 Status check(const Call& call) {
@@ -46,11 +48,23 @@ int64_t unpacked_columns(const DenseCall& v) {
 // Tile `tile` of `tiles` has the rows from this one on; they lie one after the other in the panels.
 int64_t first_row(const DenseCall& v, int64_t tile, int64_t tiles) { return v.n * tile / tiles; }
 
+// Row `row` of a call, times `norm` over the root of its mean square where it is normed; `to` has room for it.
+const float* row_of(const DenseCall& v, int64_t row, float* to) {
+  const float* from = v.src + row * v.c;
+  if (!v.normed) return from;
+  element_kernels().normalise_row(from, to, v.c, {false, v.epsilon, 0, v.norm, nullptr});
+  return to;
+}
+
 // Rows [first, first + count) as a product's values: blocks of sixteen columns, row by row.
 void gather_rows(const DenseCall& v, int64_t first, int64_t count, float* panel) {
-  for (int64_t begin = 0; begin < v.c; begin += kBlock)
-    for (int64_t row = first; row < first + count; ++row, panel += kBlock)
-      std::memcpy(panel, v.src + row * v.c + begin, static_cast<size_t>(std::min(kBlock, v.c - begin)) * sizeof(float));
+  std::vector<float> normed(static_cast<size_t>(v.normed ? v.c : 0));
+  for (int64_t row = 0; row < count; ++row) {
+    const float* from = row_of(v, first + row, normed.data());
+    float* to = panel + row * kBlock;
+    for (int64_t begin = 0; begin < v.c; begin += kBlock, to += count * kBlock)
+      std::memcpy(to, from + begin, static_cast<size_t>(std::min(kBlock, v.c - begin)) * sizeof(float));
+  }
 }
 
 // Rows of a tile, the blocks of outputs that they meet, and how far the product goes along the inputs.
@@ -194,11 +208,17 @@ float* gather(const DenseCall& v, int64_t tiles, int64_t width, ThreadPool& pool
   return panels;
 }
 
+// The row of a call, normed where it is to be.
+const float* only_row(const DenseCall& v, ThreadPool& pool) {
+  return v.normed ? row_of(v, 0, pool.scratch(0, static_cast<size_t>(v.c))) : v.src;
+}
+
 // The row of a call with zeros up to whole blocks, and behind it the sums of its groups.
 const float* gather_row(const DenseCall& v, const Packed& packed, ThreadPool& pool) {
   const int64_t columns = packed.blocks(v.c) * packed.block;
   float* row = pool.scratch(0, static_cast<size_t>(columns + columns / packed.group));
-  std::fill(std::copy_n(v.src, v.c, row), row + columns, 0.0f);
+  if (row_of(v, 0, row) != row) std::copy_n(v.src, v.c, row);
+  std::fill(row + v.c, row + columns, 0.0f);
   for (int64_t first = 0; first < columns; first += packed.group) {
     float parts[kBlock] = {};
     for (int64_t k = 0; k < packed.group; ++k) parts[k % kBlock] += row[first + k];
@@ -219,7 +239,8 @@ void compute(const DenseCall& v, const Packed* packed, ThreadPool& pool) {
   const int64_t across = !packed && tiles >= 2 * threads ? threads : 1;
   const int64_t down = in_parts ? 1 : std::min(pairs, std::max<int64_t>(1, wanted / across));
   const int64_t gathered = v.n == 1 ? 0 : width * v.n, unpacked = packed ? kernels.blocks * unpacked_columns(v) * kBlock : 0;
-  const float* panels = v.n == 1 ? (packed ? gather_row(v, *packed, pool) : v.src) : gather(v, tiles, width, pool, unpacked);  // a row alone lies as it should
+  // A row alone lies as it should.
+  const float* panels = v.n > 1 ? gather(v, tiles, width, pool, unpacked) : packed ? gather_row(v, *packed, pool) : only_row(v, pool);
   const Layer layer(v, panels, tiles, width);
   pool.each(down * across, [&](int64_t i, int thread) {
     const int64_t group = i / down, part = i % down;
@@ -236,18 +257,18 @@ Status check_packed_dense(const Call& call) {
   const DenseCall v(call);
   Check check(call);
   check_rows(check, v);
-  if (!check.status()) check_packed(check, packed_of(call, 6), "weight", 1, v.m, v.c);
+  if (!check.status()) check_packed(check, packed_of(call, 7), "weight", 1, v.m, v.c);
   return check.status();
 }
 
 void run_packed_dense(const Call& call, ThreadPool& pool) {
-  const Packed packed = packed_of(call, 6);
+  const Packed packed = packed_of(call, 7);
   compute(DenseCall(call), &packed, pool);
 }
 
 }  // namespace
 
-const Operation kDenseNc16{"dense_nc16", 5, 6, 2, check, run};
-const Operation kDensePacked{"dense_packed", 5, 11, 2, check_packed_dense, run_packed_dense, "fufff"};
+const Operation kDenseNc16{"dense_nc16", 6, 7, 3, check, run};
+const Operation kDensePacked{"dense_packed", 6, 12, 3, check_packed_dense, run_packed_dense, "fuffff"};
 
 }  // namespace pocketfarm::cpu

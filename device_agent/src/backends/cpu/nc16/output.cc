@@ -39,7 +39,8 @@ void Output::finish(float* data, int64_t count) const {
     case Activation::sigmoid:
     case Activation::tanh:
     case Activation::silu:
-    case Activation::gelu: return activate(data, count, activation_, lo_, hi_);
+    case Activation::gelu:
+    case Activation::gelu_tanh: return activate(data, count, activation_, lo_, hi_);
     default: return;
   }
 }

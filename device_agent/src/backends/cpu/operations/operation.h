@@ -115,9 +115,10 @@ enum class Activation : int32_t {
   hard_swish = 6,
   tanh = 7,
   silu = 8,
-  gelu = 9
+  gelu = 9,
+  gelu_tanh = 10
 };
-constexpr int32_t kLastActivation = 9;
+constexpr int32_t kLastActivation = 10;
 
 // Applies an activation in place; NaN stays NaN.
 void activate(float* data, int64_t count, int32_t activation, float lo, float hi);
