@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernels.ir.graph import Graph
+from kernels.ir.packed import PackedMatrix
 from kernels.lower.aliases import plan_aliases
 from kernels.options import Options
 from kernels.passes.order import Stay, peak, places
@@ -65,6 +66,10 @@ def _weights(graph: Graph, item: int, *, swap: bool) -> int:
     sizes: dict[int, int] = {}
     kind, pattern = (np.float16, np.uint16) if item == 2 else (np.float32, np.uint32)
     for name in {node.inputs[1] for node in graph.nodes if node.op in _WEIGHTED} & graph.constants.keys():
+        packed: Any = graph.constants[name]
+        if isinstance(packed, PackedMatrix):
+            sizes[int(packed.data.sum(dtype=np.uint64))] = packed.data.nbytes
+            continue
         array = np.ascontiguousarray(graph.constants[name], kind)
         total = int(array.view(pattern).sum(dtype=np.uint64))
         size = 0 if _is_one_number(array.reshape(-1)) else array.size * item  # parts of such an array are the same

@@ -130,7 +130,7 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # src (n, c), beside and dst (n, m) row-major; weight (m blocks, c, 16); joins 1: beside is added behind the
     # activation, 2: multiplied
     "dense_nc16": _parameters("src weight bias beside dst*", "n c m has_bias activation joins", "lo hi"),
-    # the same of packed weights (m panels, blocks, bytes), as kernels/lower/panels.py writes and tells of them
+    # the same of packed weights (m panels, blocks, bytes), as kernels/catalog/panels.py writes and tells of them
     "dense_packed": _parameters("src weight bias beside dst*", f"n c m has_bias activation joins {_PACKED}", "lo hi"),
     # as gather_values: rows of packed weights, src (axis, inner); dst (count, inner) of fp32
     "gather_packed": _parameters("src indices dst*", f"axis inner count {_PACKED}"),
