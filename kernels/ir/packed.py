@@ -225,12 +225,25 @@ class PackedMatrix(np.lib.mixins.NDArrayOperatorsMixin):
         follow = np.array_equal(chosen, np.arange(first, last))
         return replace(self, parts=(self._stored(first, last) if follow else self.data[chosen],))
 
+    @cached_property
+    def bound(self) -> float:
+        """Return a number that no weight's size exceeds."""
+        formed, parts = self.format, [part.reshape(-1).view(self.format.stored) for part in self.parts]
+        names = [name for name in ("d", "m") if name in (formed.stored.names or ())]
+        sizes = [max(float(np.abs(part[name].astype(np.float32)).max()) for part in parts) for name in names]
+        return sum(sizes) * 2.0**formed.bits * (128 if formed.block > formed.group else 1)
+
+    def unpacked_pieces(self) -> Iterator[npt.NDArray[np.float32]]:
+        """Yield packed rows in fp32, some after the other."""
+        for _, fields in self.pieces():
+            yield _unpacked(self.format, fields)[:, : self.columns]
+
     def unpacked(self) -> npt.NDArray[np.float32]:
         """Return the matrix in fp32, row-major."""
-        out = np.empty((self.row_count, self.columns), np.float32)
-        for first, fields in self.pieces():
-            values = _unpacked(self.format, fields)
-            out[first : first + len(values)] = values[:, : self.columns]
+        out, first = np.empty((self.row_count, self.columns), np.float32), 0
+        for values in self.unpacked_pieces():
+            out[first : first + len(values)] = values
+            first += len(values)
         return np.ascontiguousarray(out.T) if self.is_turned else out
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -245,15 +258,34 @@ class PackedMatrix(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(self.unpacked(), name)
 
     def __getitem__(self, key: Any) -> Any:
+        match key:
+            case (slice(start=None, stop=None, step=None), slice(step=None) as rows) if self.is_turned:
+                return replace(self, parts=(self.data[rows],))
         return self.unpacked()[key]
 
     def __len__(self) -> int:
         return self.shape[0]
 
 
+def random_matrix(packed: PackedFormat, inputs: int, outputs: int, rng: np.random.Generator) -> PackedMatrix:
+    """Return weights (inputs, outputs) of random codes, for products that keep about the size of their rows."""
+    data = rng.integers(0, 256, (outputs, -(-inputs // packed.block) * packed.block_bytes), dtype=np.uint8)
+    blocks = data.reshape(-1).view(packed.stored)
+    for name in {"d", "m"} & {*(packed.stored.names or ())}:
+        blocks[name] = inputs**-0.5 / 2.0**packed.bits
+    return PackedMatrix(packed, (data,), inputs, is_turned=True)
+
+
 def is_finite(array: npt.NDArray[Any]) -> bool:
     """Return whether no number is NaN or infinite."""
     return bool(array.is_finite if isinstance(array, PackedMatrix) else np.isfinite(array).all())
+
+
+def packed_bytes(array: npt.NDArray[Any] | None, count: int, item: int) -> int:
+    """Return the bytes of so many numbers of an array, each of `item` bytes where it is not packed."""
+    if isinstance(array, PackedMatrix):
+        return -(-count * array.stored_bytes // array.size)
+    return count * item
 
 
 def format_of(matrix: npt.NDArray[Any]) -> PackedFormat | None:

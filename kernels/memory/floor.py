@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernels.ir.graph import Graph
+from kernels.ir.packed import PackedMatrix
 from kernels.lower.aliases import plan_aliases
 from kernels.options import Options
 from kernels.passes.order import Stay, peak, places
@@ -62,9 +63,13 @@ def _buffer(graph: Graph, port: str) -> int:
 
 def _weights(graph: Graph, item: int, *, swap: bool) -> int:
     """Bytes of weights; those whose numbers have the same sum, bit patterns seen as integers, may be the same."""
-    sizes: dict[int, int] = {}
+    sizes: dict[int | str, int] = {}
     kind, pattern = (np.float16, np.uint16) if item == 2 else (np.float32, np.uint32)
     for name in {node.inputs[1] for node in graph.nodes if node.op in _WEIGHTED} & graph.constants.keys():
+        packed: Any = graph.constants[name]
+        if isinstance(packed, PackedMatrix):
+            sizes[packed.digest] = packed.stored_bytes
+            continue
         array = np.ascontiguousarray(graph.constants[name], kind)
         total = int(array.view(pattern).sum(dtype=np.uint64))
         size = 0 if _is_one_number(array.reshape(-1)) else array.size * item  # parts of such an array are the same

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,17 +11,21 @@ from kernels.catalog.desktop.product import MatrixUnits
 from kernels.catalog.desktop.warpgroups import Warpgroups
 from kernels.catalog.family import GpuFamily, alike, registry, trial_graph
 from kernels.ir.graph import Graph, Node
+from kernels.ir.packed import random_matrix
 from kernels.options import Choice, Limits, Options
 
 from .blocked import Blocked
 from .one_row import OneRow
+from .packed import Packed, reads_packed
 from .panels import Panels
 from .registers import Registers
 from .sizes import Product, product_of
 from .split_depth import SplitDepth
 from .tiled import Tiled
 
-ALGORITHMS = registry(OneRow(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits(), Warpgroups())
+ALGORITHMS = registry(
+    OneRow(), Packed(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits(), Warpgroups()
+)
 
 _FEW_ROWS, _FEW_ROWS_OF_A_DESKTOP = 4, 64
 """The most rows for which a product is a matter of reading the matrix."""
@@ -51,6 +56,8 @@ class Products(GpuFamily[Product]):
         def fits(name: str) -> bool:
             return ALGORITHMS[name].why_not(sizes, options, limits) is None
 
+        if reads_packed(sizes, options, limits) and fits("packed"):
+            return "packed"
         if limits.cpu_device:
             return "panels" if fits("panels") else "registers"
         if fits("one_row"):
@@ -74,8 +81,9 @@ class Products(GpuFamily[Product]):
         """A dense layer, or a product of two inputs."""
         rng = np.random.default_rng(1)
         right = (sizes.depth, sizes.columns)
-        if sizes.right_is_constant:
-            weight = (rng.standard_normal(right) * sizes.depth**-0.5).astype(np.float32)
+        if sizes.right_is_constant or sizes.packed:
+            weight: Any = (rng.standard_normal(right) * sizes.depth**-0.5).astype(np.float32)
+            weight = weight if sizes.packed is None else random_matrix(sizes.packed, *right, rng)
             constants = {"weight": weight, "bias": rng.standard_normal(sizes.columns).astype(np.float32)}
             nodes = [Node(name, "dense", ("x", *constants), (f"{name}:0",)) for name in names]
             shapes = alike(nodes, (sizes.rows, sizes.columns))

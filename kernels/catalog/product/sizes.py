@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from kernels.ir.graph import Graph, Node
+from kernels.ir.packed import PackedFormat, format_of
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class Product:
     result_is_dealt: bool = False
     """Rows of the result lie as matrix units have them, where a tile can write them so."""
 
+    packed: PackedFormat | None = None
+    """How the right operand lies packed in memory; such products as cannot read it so read an unpacked copy."""
+
     @property
     def columns4(self) -> int:
         """Vectors of four columns."""
@@ -39,16 +43,18 @@ class Product:
     def key(self) -> str:
         """Names the sizes: the same key, the same work."""
         shared = " shared" if self.right_is_shared and self.batch > 1 else ""
-        computed = " computed" if self.batch == 1 and not self.right_is_constant else ""
-        free = " free" if self.left_is_free else ""
+        computed = " computed" if self.batch == 1 and not (self.right_is_constant or self.packed) else ""
+        free = f"{' free' * self.left_is_free}{f', {self.packed.name}' if self.packed else ''}"
         return f"product b{self.batch} m{self.rows} k{self.depth} n{self.columns}{shared}{computed}{free}"
 
 
 def product_of(graph: Graph, node: Node) -> Product:
     """Read the sizes of a dense or matmul node."""
+    constant = graph.constants.get(node.inputs[1]) if node.op == "dense" else None
+    packed = None if constant is None else format_of(constant)
     a_shape, b_shape, shape = (graph.shapes[name] for name in (node.inputs[0], node.inputs[1], node.output))
     return Product(
         prod(shape[:-2]), shape[-2], a_shape[-1], shape[-1], right_is_shared=prod(b_shape[:-2]) == 1,
-        right_is_constant=node.op == "dense", left_is_free=node.attributes.get("free_rows", False),
-        result_is_dealt=node.attributes.get("dealt_out", False),
+        right_is_constant=node.op == "dense" and packed is None, left_is_free=node.attributes.get("free_rows", False),
+        result_is_dealt=node.attributes.get("dealt_out", False), packed=packed,
     )  # fmt: skip

@@ -130,7 +130,7 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # src (n, c), beside and dst (n, m) row-major; weight (m blocks, c, 16); joins 1: beside is added behind the
     # activation, 2: multiplied; `normed`: rows are divided by the root of their mean square, and multiplied by norm (c)
     "dense_nc16": _parameters("src weight bias beside norm dst*", f"n c m {_DENSE}", "lo hi epsilon"),
-    # the same of packed weights (m panels, blocks, bytes), as kernels/lower/panels.py writes and tells of them
+    # the same of packed weights (m panels, blocks, bytes), as kernels/catalog/panels.py writes and tells of them
     "dense_packed": _parameters("src weight bias beside norm dst*", f"n c m {_DENSE} {_PACKED}", "lo hi epsilon"),
     # as gather_values: rows of packed weights, src (axis, inner); dst (count, inner) of fp32
     "gather_packed": _parameters("src indices dst*", f"axis inner count {_PACKED}"),

@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy.typing as npt
 
+from kernels.catalog.panels import in_panels, layout_of, panel_shape
 from kernels.ir.graph import Array, Graph, Node
-from kernels.ir.packed import PackedMatrix
+from kernels.ir.packed import PackedMatrix, packed_bytes
 from kernels.ir.programs import Held, held
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.draft import Draft, DraftProgram, Role, Streamed, arguments
-from kernels.lower.panels import in_panels, layout_of, panel_shape
 from kernels.lower.traffic import touched
 from kernels.options import Options
 from kernels.plan.model import ITEM_BYTES, BufferArgument, Dispatch, Dtype, PartArgument, Tensor
@@ -252,10 +252,7 @@ class CpuContext:
 
     def _bytes(self, tensor: str, count: int, *, packed: bool) -> int:
         """Bytes of so many of a tensor's numbers, as an operation reads them."""
-        constant = self.graph.constants.get(tensor)
-        if packed and isinstance(constant, PackedMatrix):
-            return -(-count * constant.stored_bytes // constant.size)
-        return count * ITEM_BYTES[self.held(tensor)]
+        return packed_bytes(self.graph.constants.get(tensor) if packed else None, count, ITEM_BYTES[self.held(tensor)])
 
 
 def _placeable(graph: Graph, in_blocks: frozenset[str]) -> dict[str, tuple[str, int]]:

@@ -33,12 +33,13 @@ from .rows import (
     lower_append,
     lower_attend,
     lower_attention,
+    lower_gather,
     lower_row_norm,
     lower_sort,
     lower_suppress,
     lower_transpose,
 )
-from .taking import lower_gather, lower_put_rows, lower_take
+from .taking import lower_put_rows, lower_take
 from .values import Value
 
 LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {

@@ -15,6 +15,7 @@ from kernels.errors import OptionError, checkpoint
 from kernels.ir.dims import Dims, dims_of
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers
+from kernels.ir.packed import packed_bytes
 from kernels.ir.programs import Held, held
 from kernels.lower.activation import BY_FUNCTION
 from kernels.lower.aliases import plan_aliases
@@ -30,12 +31,12 @@ from kernels.source.tile import UNTILED, Tile
 
 from .expression_text import functions_at_end
 from .places.binding import as_bound
-from .places.flatten import is_read_in_stacks
+from .places.flatten import flattened_from, is_read_in_stacks
 from .places.ports import in_rows, only_outputs
 from .places.statistics import statistics
 from .values import CodeBuffer, Value, Values, View
 
-_HALF_MAX, _HALF_PLACES = 65504.0, 2048
+HALF_MAX, _HALF_PLACES = 65504.0, 2048
 _CHOICES = ("activation", "has_residual", "has_bias", "multiply", "by_channel", "mode")
 """Scalars by which a kernel chooses what it does."""
 _ENDS = ("activation", "inner_activation", "has_bias")
@@ -55,6 +56,8 @@ class GpuContext:
         self.half = options.half
         self.dtype: Dtype = "f16" if self.half else "f32"
         self.writers = producers(graph)
+        self.panels: dict[str, str] = {}
+        """Buffers of packed weights, by the identity of their bytes."""
         self.folded_norms: set[str] = set()
         """Normalised rows that exist as they were before: what reads them normalises them."""
         self.position = 0
@@ -68,6 +71,9 @@ class GpuContext:
         for output, inner in merged:
             for name in inner.reads:
                 self._last_read[name] = max(self._last_read[name], self._last_read[output])
+        for node in graph.nodes:
+            if node.op == "dense" and flattened_from(graph, node) is not None:  # its weights get another order
+                self.graph.constants[node.inputs[1]] = np.asarray(graph.constants[node.inputs[1]])
         for node in graph.nodes:  # a dense layer reads the image itself
             if node.op == "reshape" and is_read_in_stacks(graph, node):
                 reads = (self._last_read[name] for name in (node.inputs[0], node.output))
@@ -90,10 +96,10 @@ class GpuContext:
                 f"{graph.name}: it computes places of {graph.places} elements as numbers, and fp16 holds whole numbers "
                 f"up to {_HALF_PLACES}; use fp32 or relaxed"
             )
-        if self.half and graph.sums > _HALF_MAX:
+        if self.half and graph.sums > HALF_MAX:
             raise OptionError(
                 f"{graph.name}: its sums of whole numbers may reach {graph.sums}, beyond the range of fp16 "
-                f"({_HALF_MAX:.0f}); use fp32 or relaxed"
+                f"({HALF_MAX:.0f}); use fp32 or relaxed"
             )
         self._group_x = group_size(limits)
         # lavapipe computes every side of a condition for all work-items, the exponential of an activation included
@@ -121,10 +127,10 @@ class GpuContext:
     def weight(self, name: str, array: Array, shape: tuple[int, ...] | None = None) -> str:
         """A constant in the plan's data type. Raises OptionError where half cannot hold it, as it holds infinity."""
         finite = array[np.isfinite(array)] if self.half else array
-        if self.half and finite.size and float(np.abs(finite).max()) > _HALF_MAX:
+        if self.half and finite.size and float(np.abs(finite).max()) > HALF_MAX:
             largest = float(finite[np.abs(finite).argmax()])
             raise OptionError(
-                f"{name}: the value {largest:g} exceeds the range of fp16 ({_HALF_MAX:.0f}); use fp32 or relaxed"
+                f"{name}: the value {largest:g} exceeds the range of fp16 ({HALF_MAX:.0f}); use fp32 or relaxed"
             )
         content = array.astype(np.float16 if self.half else np.float32).tobytes()
         tensor = Tensor(shape=shape or array.shape, dtype=self.dtype, layout="packed")
@@ -277,7 +283,8 @@ class GpuContext:
 
     def traffic(self, node: Node) -> int:
         """Compulsory bytes of a node: operands once, result once."""
-        return sum(touched(self.graph, node).values()) * (2 if self.half else 4)
+        item, constants = 2 if self.half else 4, self.graph.constants
+        return sum(packed_bytes(constants.get(name), count, item) for name, count in touched(self.graph, node).items())
 
     def _program(
         self,

@@ -13,6 +13,7 @@ from kernels.catalog.desktop.units.tile import UnitTile
 from kernels.catalog.family import Call
 from kernels.catalog.packing import padded
 from kernels.catalog.product import PRODUCTS
+from kernels.catalog.product.packed import PackedTile
 from kernels.ir.expressions import Expression, Program, program_of
 from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
@@ -30,6 +31,7 @@ from .places.flatten import flattened_from, rows_by_stack
 from .rows.dealing import dealt, is_read_dealt, new_dealt
 from .rows.folding import FoldedNorm, add_columns_sum, folded
 from .rows.one_row import Beside, beside_row, is_taken_along
+from .rows.packed_rows import packed_weights, panels, unpacked_copy
 from .values import View
 
 _INTS = ("columns", "vectors", "count")
@@ -67,24 +69,28 @@ def lower_dense(context: GpuContext, node: Node) -> None:
         return
     n, c = context.graph.shapes[node.inputs[0]]
     m = context.graph.shapes[node.output][1]
-    weight = constant(context, node, 1)
+    matrix = packed_weights(context, node)
+    weight = constant(context, node, 1) if matrix is None else None
     has_bias = len(node.inputs) > 2 and node.inputs[2] != ""
     image, pixels = flattened_from(context.graph, node), 1
-    if image is not None:
+    if image is not None and weight is not None:
         pixels = context.dims(image).hw
         weight = rows_by_stack(weight, pixels)
     given = constant(context, node, 2) if has_bias else None
-    norm = folded(context, node, weight, given) if image is None else None
+    norm = folded(context, node, weight, given) if image is None and weight is not None else None
     if norm is not None:
         weight, given = norm.weight, norm.bias
     asked = replace(node, attributes={**node.attributes, "dealt_out": is_read_dealt(context, node)})
-    product, (call,) = context.calls(PRODUCTS, asked, {"weight": weight})
-    weight = padded(weight, 1, 4) if call.weight is None else call.weight
+    product, (call,) = context.calls(PRODUCTS, asked, {} if weight is None else {"weight": weight})
     source = _left(context, image or node.inputs[0], pixels, call, (n, c))
     is_dealt = "DEALT_OUT" in call.switches
     target = View(new_dealt(context, node.output, n, m), m // 4, 0) if is_dealt else context.new_packed(node.output)
-    weights = context.weight(node.inputs[1], weight)
-    bias = weights if given is None else context.weight(f"{node.name}:bias", padded(given, 0, 4))
+    if weight is not None:
+        weights = context.weight(node.inputs[1], padded(weight, 1, 4) if call.weight is None else call.weight)
+    elif matrix is not None:
+        is_read = isinstance(call.tile, PackedTile)
+        weights = (panels if is_read else unpacked_copy)(context, node, matrix)
+    bias = source if given is None else context.weight(f"{node.name}:bias", padded(given, 0, 4))
     beside = beside_row(context, node, call)
     adds = len(node.inputs) > 3 and not beside.computes_other
     residual = _rows(context, node.inputs[3], n, m) if adds else ""
@@ -152,8 +158,9 @@ def _of_whole(context: GpuContext, node: Node, batch: int, rows: int, depth: int
 
 
 def _product(
-    context: GpuContext, node: Node, call: Call, flops: int, a: str | View, b: str, bias: str, target: str | View,
-    ints: dict[str, int], residual: str = "", norm: FoldedNorm | None = None, beside: Beside | None = None,
+    context: GpuContext, node: Node, call: Call, flops: int, a: str | View, b: str, bias: str | View,
+    target: str | View, ints: dict[str, int], residual: str = "", norm: FoldedNorm | None = None,
+    beside: Beside | None = None,
 ) -> None:  # fmt: skip
     code, lo, hi = activation_scalars(node)
     ints = {**ints, **call.ints, "activation": code}

@@ -104,7 +104,8 @@ def normalising(kernel: Kernel) -> Kernel:
 def doubled(kernel: Kernel) -> Kernel:
     """Return the kernel with a second matrix, whose product is `other` at the end."""
     *read, written = kernel.buffers
-    return replace(kernel, name=f"{kernel.name}_twin", buffers=(*read, Buffer("twin"), written))
+    twin = Buffer("twin", storage=next(buffer.storage for buffer in read if buffer.name == "b"))
+    return replace(kernel, name=f"{kernel.name}_twin", buffers=(*read, twin, written))
 
 
 class OneRow:

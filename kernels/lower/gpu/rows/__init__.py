@@ -2,6 +2,7 @@
 
 from .attention import lower_attention
 from .norm import lower_row_norm
+from .packed_rows import lower_gather
 from .sorting import lower_sort, lower_suppress
 from .token_attention import lower_append, lower_attend
 from .turning import lower_transpose
@@ -10,6 +11,7 @@ __all__ = [
     "lower_append",
     "lower_attend",
     "lower_attention",
+    "lower_gather",
     "lower_row_norm",
     "lower_sort",
     "lower_suppress",

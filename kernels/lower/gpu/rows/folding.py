@@ -14,9 +14,11 @@ import numpy as np
 from kernels.catalog.desktop.product import MatrixUnits
 from kernels.catalog.product import ALGORITHMS, PRODUCTS
 from kernels.catalog.product.one_row import OneRow
+from kernels.catalog.product.packed import Packed
 from kernels.ir.graph import Array, Node
 from kernels.ir.links import dense_readers
 from kernels.ir.norms import is_root_mean_square
+from kernels.ir.packed import format_of
 from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.convolution import constant
 from kernels.plan.model import Tensor
@@ -68,10 +70,10 @@ def norm_before(context: GpuContext, node: Node) -> Node | None:
 
 
 def takes_one_row(context: GpuContext, node: Node) -> bool:
-    """Return whether a dense layer is a product of one row, which may normalise it."""
+    """Return whether a dense layer is a product that reads a row for itself, and may normalise it."""
     sizes, options = PRODUCTS.sizes(context.graph, node), context.options.of(node.name)
     choice = PRODUCTS.choose(options, context.limits, node.name, sizes)
-    return isinstance(ALGORITHMS[choice.algorithm], OneRow)
+    return isinstance(ALGORITHMS[choice.algorithm], (OneRow, Packed))
 
 
 def add_columns_sum(context: GpuContext, node: Node, columns_sum: Array) -> str:
@@ -81,6 +83,8 @@ def add_columns_sum(context: GpuContext, node: Node, columns_sum: Array) -> str:
 
 
 def _normalises(context: GpuContext, norm: Node, node: Node) -> bool:
+    if format_of(context.graph.constants[node.inputs[1]]) is not None:
+        return False
     if np.abs(constant(context, norm, 1)).max() * np.abs(constant(context, node, 1)).max() > _HALF_MAX:
         return False
     sizes = PRODUCTS.sizes(context.graph, node)

@@ -15,6 +15,7 @@ from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.convolution import constant
 
 from .folding import norm_before, takes_one_row
+from .packed_rows import packed_weights, panels
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,11 @@ def beside_row(context: GpuContext, node: Node, call: Call) -> Beside:
         return Beside(call, buffers, epsilon)
     assert isinstance(call.tile, RowTile)
     call = replace(call, kernel=doubled(call.kernel), tile=call.tile.twin)
-    buffers["twin"] = context.weight(gate.inputs[1], padded(constant(context, gate, 1), 1, 4))
+    matrix = packed_weights(context, gate)
+    if matrix is None:
+        buffers["twin"] = context.weight(gate.inputs[1], padded(constant(context, gate, 1), 1, 4))
+    else:
+        buffers["twin"] = panels(context, gate, matrix)
     return Beside(call, buffers, epsilon, computes_other=True)
 
 

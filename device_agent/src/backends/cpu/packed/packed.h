@@ -1,4 +1,4 @@
-// Weights of few bits in blocks, as kernels/lower/panels.py writes them: sixteen outputs side by side.
+// Weights of few bits in blocks, as kernels/catalog/panels.py writes them: sixteen outputs side by side.
 #pragma once
 
 #include <cstdint>

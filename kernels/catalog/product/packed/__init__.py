@@ -1,0 +1,189 @@
+"""Products of packed weights, which work-items unpack in registers: a matrix is read once, at its own size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kernels.catalog.family import Call, Calls, Constants
+from kernels.catalog.panels import LANES, layout_of
+from kernels.catalog.product.kernel_parts import BOUNDS
+from kernels.catalog.product.one_row import RowTile, normalising
+from kernels.catalog.product.sizes import Product
+from kernels.catalog.tile_text import numbers
+from kernels.catalog.work_group import group_conflict
+from kernels.ir.packed import PackedFormat
+from kernels.options import Limits, Options
+from kernels.source.kernel import Buffer, Kernel, LocalArray, result
+from kernels.source.texts import text_of
+from kernels.source.tile import Tile, derived
+
+_SPAN, _VECTOR = 32, 16
+"""Columns that are unpacked at once, at most, and bytes of a vector of four words."""
+_HERE = Path(__file__).parent
+_GROUP, _ACROSS, _ACROSS_OF_A_CPU = 256, 4, 16
+"""Work-items of a work-group, and those side by side: a panel each; a CPU's vectors want more, and no barrier."""
+_IN_FLIGHT = 8
+"""Vectors of codes that a work-item reads at once."""
+_FEW_ROWS = 4
+"""The most rows of which each reads the matrix for itself; more are multiplied by an unpacked copy."""
+_MEANING, _EXAMPLE = "work-items across x down x turns", "4x64x2"
+
+
+@dataclass(frozen=True)
+class BlockTile(Tile):
+    """A packed format, as `layout_of` tells of it; places within a block are in vectors of four words."""
+
+    bits: int
+    block: int
+    group_size: int
+    zero_code: int
+    fields: int
+
+    @derived
+    def span(self) -> int:
+        """Columns that are unpacked at once: of one group, and of whole words."""
+        return min(_SPAN, self.group_size)
+
+    @derived
+    def span_vectors(self) -> int:
+        return self.span // 4
+
+    @derived
+    def span_words(self) -> int:
+        """Vectors that hold the codes of four outputs in a span."""
+        return self.span * self.bits // 32
+
+    @derived
+    def offsets(self) -> int:
+        return LANES * (4 if self.fields & 1 else 2) // _VECTOR
+
+    @derived
+    def factors(self) -> int:
+        return self.offsets * (2 if self.fields & 4 else 1)
+
+    @derived
+    def offset_factors(self) -> int:
+        return self.factors + self._groups * bool(self.fields & 2)
+
+    @derived
+    def zeros(self) -> int:
+        return self.offset_factors + self._groups * bool(self.fields & 8)
+
+    @derived
+    def codes(self) -> int:
+        return self.zeros + self._groups * bool(self.fields & 16)
+
+    @derived
+    def block_vectors(self) -> int:
+        return self.codes + self.block * LANES * self.bits // (8 * _VECTOR)
+
+    @property
+    def _groups(self) -> int:
+        return self.block // self.group_size
+
+
+@dataclass(frozen=True)
+class PackedTile(RowTile, BlockTile):
+    """`cx` x `ky` work-items, each with four outputs, of `turns` spans of the depth at once."""
+
+    @property
+    def words(self) -> str:
+        """The text that `--product 'packed 4x64x2'` takes."""
+        return f"{self.cx}x{self.ky}x{self.turns}"
+
+    @derived
+    def reads(self) -> int:
+        return self.turns * self.matrices * self.span_words
+
+
+_UNPACKING = text_of(_HERE / "blocks.c")
+KERNEL = Kernel(
+    "packed_product",
+    _HERE / "kernel.c",
+    (Buffer("a"), Buffer("b", storage="i32"), Buffer("bias"), result("dst")),
+    ("depth", "columns4", "a_start", "a_stride", "dst_start", "dst_stride", "has_bias", "activation"),
+    BOUNDS,
+    PackedTile,
+    (LocalArray("partial", "WAITING"), LocalArray("met", "MET")),
+    whole_numbers=True,
+    functions=_UNPACKING,
+)
+UNPACK = Kernel(
+    "unpack_rows",
+    _HERE / "unpack.c",
+    (Buffer("src", storage="i32"), result("dst")),
+    ("depth", "columns4"),
+    tile=BlockTile,
+    whole_numbers=True,
+    functions=_UNPACKING,
+)
+
+
+class Packed:
+    """Work-items side by side read the words of a panel, those behind each other spans of the depth."""
+
+    name = "packed"
+    summary = f"few rows and packed weights, unpacked in registers; tile: {_MEANING}, e.g. {_EXAMPLE}"
+
+    def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
+        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
+        if product.packed is None:
+            return "its weights are not packed"
+        shape = _tile(product.packed, tile) if tile else _default(product, product.packed, limits)
+        local = normalising(KERNEL).local_bytes(shape.twin.constants)
+        return group_conflict(limits.within(KERNEL.name), group=shape.group, local_bytes=local)
+
+    def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
+        """Tiles worth trying, the default first."""
+        if product.packed is None or self.why_not(product, options, limits) is not None:
+            return []
+        others = [
+            f"{across}x{size // across}x{turns}"
+            for size in (64, 128, 256, 512)
+            for across in (4, 8, 16)
+            for turns in (1, 2, 4)
+            if size // across <= 2 * product.depth // _SPAN
+        ]
+        fitting = [words for words in others if self.why_not(product, options, limits, words) is None]
+        return list(dict.fromkeys([_default(product, product.packed, limits).words, *fitting]))
+
+    def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
+        """The dispatch; `tile` empty: the default. Raises OptionError."""
+        assert product.packed is not None
+        shape = _tile(product.packed, tile) if tile else _default(product, product.packed, limits)
+        switches = {"NORMED": 0, "RAGGED": int(product.depth % shape.span > 0)}
+        switches |= {"LAST_LANES": product.depth % 4} if product.depth % 4 else {}
+        items = (-(-product.columns4 // shape.cx) * shape.group, product.rows, 1)
+        return (Call(KERNEL, items, shape, switches, group=shape.group),)
+
+
+def reads_packed(product: Product, options: Options, limits: Limits) -> bool:
+    """Return whether a product reads packed weights: few rows do, and all where no buffer holds an unpacked copy."""
+    size = product.depth * 4 * product.columns4 * (2 if options.half else 4)
+    too_large = 0 < limits.max_buffer_bytes < size
+    return product.packed is not None and (product.rows <= _FEW_ROWS or too_large)
+
+
+def block_tile(packed: PackedFormat) -> BlockTile:
+    """Return what kernels are compiled for to read a format."""
+    return BlockTile(*layout_of(packed).values())
+
+
+def _tile(packed: PackedFormat, tile: str) -> PackedTile:
+    across, down, turns = numbers(tile, _MEANING, _EXAMPLE)
+    bits, block, group, zero, fields = layout_of(packed).values()
+    return PackedTile(bits, block, group, zero, fields, across, down, 1, turns)
+
+
+def _default(product: Product, packed: PackedFormat, limits: Limits) -> PackedTile:
+    """Return a tile that has all of the depth on its way, in as many turns as registers hold."""
+    shape = _tile(packed, f"{_ACROSS_OF_A_CPU}x1x1")
+    turns = max(1, _IN_FLIGHT // shape.span_words)
+    if limits.cpu_device:
+        return replace(shape, turns=turns)
+    most = min(_GROUP, limits.within(KERNEL.name).max_work_group or 64, *limits.max_work_item_sizes[:1])
+    down = 1 << (-(-product.depth // (shape.span * turns)) - 1).bit_length()
+    across = min(_ACROSS, most)
+    return replace(shape, cx=across, ky=max(1, min(down, 1 << ((most // across).bit_length() - 1))), turns=turns)

@@ -1,0 +1,67 @@
+// Rows times packed weights, or MATRICES of them: each work-item has four outputs, of which it unpacks TURNS spans of the depth at
+// once; spans are shared out over KY work-items. NORMED: the row is divided by the root of its mean square, and multiplied by
+// `norm`. RAGGED: the last span has columns behind the depth.
+{
+    const int me = LOCAL_ID(0);
+    const int ky = me / CX;
+    const int row = GROUP_ID(1);
+    const int at = IMIN(GROUP_ID(0) * CX + me % CX, columns4 - 1);
+    const int quarter = at % 4;
+    const int panel = at / 4 * ((depth + BLOCK - 1) / BLOCK) * BLOCK_VECTORS;
+    const int spans = (depth + SPAN - 1) / SPAN;
+    WIDE4 sums[SUMS];
+    UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = WIDE_SPLAT(0.0f);
+#if NORMED
+    WIDE4 squares = WIDE_SPLAT(0.0f);
+#endif
+    for (int first = ky; first < spans; first += TURNS * KY) {
+        INT4 codes[READS];
+        UNROLL for (int turn = 0; turn < TURNS; ++turn) {
+            const int from = CODES_AT(IMIN(first + turn * KY, spans - 1));
+            UNROLL for (int i = 0; i < SPAN_WORDS; ++i) codes[turn * SPAN_WORDS + i] = LOAD_b(from + i * 4);
+#if MATRICES == 2
+            UNROLL for (int i = 0; i < SPAN_WORDS; ++i) codes[(TURNS + turn) * SPAN_WORDS + i] = LOAD_twin(from + i * 4);
+#endif
+        }
+        UNROLL for (int turn = 0; turn < TURNS; ++turn) {
+            const int span = first + turn * KY;
+            if (span < spans) {
+                WIDE4 products[SUMS];
+                UNROLL for (int m = 0; m < MATRICES; ++m) products[m] = WIDE_SPLAT(0.0f);
+                WIDE4 values = WIDE_SPLAT(0.0f);
+                UNROLL for (int k = 0; k < SPAN_VECTORS; ++k) {
+                    const int k4 = span * SPAN_VECTORS + k;
+#if RAGGED
+                    const int last = (depth + 3) / 4 - 1;
+                    WIDE4 left = k4 <= last ? TO_WIDE4(LOAD_a(a_start + row * a_stride + IMIN(k4, last))) : WIDE_SPLAT(0.0f);
+                    TRIM(k4 == last, left)
+#else
+                    WIDE4 left = TO_WIDE4(LOAD_a(a_start + row * a_stride + k4));
+#endif
+#if NORMED
+                    squares = MAD(left, left, squares);
+                    left *= TO_WIDE4(LOAD_norm(IMIN(k4, (depth + 3) / 4 - 1)));
+#endif
+                    values += left;
+                    UNROLL for (int m = 0; m < MATRICES; ++m) {
+                        const int of = (m * TURNS + turn) * SPAN_WORDS;
+                        products[m] = MAD(WIDE_SPLAT(left.x), CODE(of, k * 4), products[m]);
+                        products[m] = MAD(WIDE_SPLAT(left.y), CODE(of, k * 4 + 1), products[m]);
+                        products[m] = MAD(WIDE_SPLAT(left.z), CODE(of, k * 4 + 2), products[m]);
+                        products[m] = MAD(WIDE_SPLAT(left.w), CODE(of, k * 4 + 3), products[m]);
+                    }
+                }
+                const WIDE4 value = WIDE_SPLAT(values.x + values.y + values.z + values.w);
+                WIDE4 scale = SCALE(LOAD_b, span);
+                sums[0] = MAD(products[0], scale, sums[0]);
+                sums[0] = MAD(value, OFFSET(LOAD_b, span) - scale * ZERO_OF(LOAD_b, span), sums[0]);
+#if MATRICES == 2
+                scale = SCALE(LOAD_twin, span);
+                sums[1] = MAD(products[1], scale, sums[1]);
+                sums[1] = MAD(value, OFFSET(LOAD_twin, span) - scale * ZERO_OF(LOAD_twin, span), sums[1]);
+#endif
+            }
+        }
+    }
+    INCLUDE meet
+}

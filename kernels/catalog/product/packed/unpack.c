@@ -1,0 +1,16 @@
+// A span of four outputs' packed weights, as rows of the depth in vectors of four columns.
+{
+    const int at = GLOBAL_ID(0);
+    const int span = GLOBAL_ID(1);
+    if (at >= columns4) return;
+    const int quarter = at % 4;
+    const int panel = at / 4 * ((depth + BLOCK - 1) / BLOCK) * BLOCK_VECTORS;
+    const WIDE4 scale = SCALE(LOAD_src, span);
+    const WIDE4 offset = OFFSET(LOAD_src, span);
+    const WIDE4 zero = ZERO_OF(LOAD_src, span);
+    INT4 codes[SPAN_WORDS];
+    UNROLL for (int i = 0; i < SPAN_WORDS; ++i) codes[i] = LOAD_src(CODES_AT(span) + i * 4);
+    UNROLL for (int k = 0; k < SPAN; ++k) {
+        if (span * SPAN + k < depth) STORE_dst((span * SPAN + k) * columns4 + at, MAD(scale, CODE(0, k) - zero, offset));
+    }
+}

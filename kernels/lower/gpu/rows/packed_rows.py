@@ -1,0 +1,90 @@
+"""Weights of few bits on a GPU: they stay packed, and what cannot read them so reads a copy that a step unpacks."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from kernels.catalog.panels import in_panels, panel_shape
+from kernels.catalog.product.packed import UNPACK, BlockTile, block_tile
+from kernels.errors import OptionError
+from kernels.ir.graph import Node
+from kernels.ir.packed import PackedMatrix, format_of
+from kernels.lower.draft import Streamed
+from kernels.lower.gpu.bodies import body
+from kernels.lower.gpu.context import HALF_MAX, GpuContext
+from kernels.lower.gpu.layout import single
+from kernels.lower.gpu.taking import lower_gather as lower_elements
+from kernels.plan.model import ITEM_BYTES, Tensor
+from kernels.source.kernel import Buffer, Kernel, result
+
+_GATHER = Kernel(
+    "gather_packed",
+    body("gather"),
+    (Buffer("src", 1, "i32"), Buffer("indices", 1, "f32"), result("dst", 1)),
+    ("axis", "inner", "indices_count", "count"),
+    tile=BlockTile,
+    whole_numbers=True,
+    functions=UNPACK.functions,
+)
+
+
+def packed_weights(context: GpuContext, node: Node) -> PackedMatrix | None:
+    """Return the packed weights of a dense layer, whose rows have an output's each; None where they are not packed."""
+    constant = context.graph.constants.get(node.inputs[1])
+    return constant if isinstance(constant, PackedMatrix) and format_of(constant) else None
+
+
+def panels(context: GpuContext, node: Node, matrix: PackedMatrix) -> str:
+    """Return the buffer of a node's packed weights: the same for all that read their bytes."""
+    name, key = node.inputs[0 if node.op == "gather" else 1], matrix.digest
+    if key not in context.panels:
+        count, blocks, size = panel_shape(matrix)
+        described = Tensor(shape=(count, blocks, size // ITEM_BYTES["i32"]), dtype="i32", layout="packed")
+        content = Streamed(key, count * blocks * size, partial(in_panels, matrix))
+        context.panels[key] = context.draft.add_weight(name, content, described)
+    return context.panels[key]
+
+
+def unpacked_copy(context: GpuContext, node: Node, matrix: PackedMatrix) -> str:
+    """Append the step that unpacks a layer's weights, and return the buffer, which is free again behind the layer.
+
+    Raises OptionError where halves cannot hold them."""
+    depth, columns = matrix.shape
+    if context.half and matrix.bound > HALF_MAX:
+        largest = max(float(np.abs(values).max()) for values in matrix.unpacked_pieces())
+        if largest > HALF_MAX:
+            raise OptionError(
+                f"{node.inputs[1]}: a weight of size {largest:g} exceeds the range of fp16 ({HALF_MAX:.0f}); use fp32 "
+                "or relaxed"
+            )
+    vectors, tile = -(-columns // 4), block_tile(matrix.format)
+    size = depth * vectors * (8 if context.half else 16)
+    described = Tensor(shape=(depth, 4 * vectors), dtype=context.dtype)
+    target = context.draft.add_buffer(f"{node.name}:unpacked", size, "scratch", described)
+    source = panels(context, node, matrix)
+    context.dispatch(
+        UNPACK, f"{node.name}:unpack", {"src": source, "dst": target}, {"depth": depth, "columns4": vectors},
+        (vectors, -(-depth // tile.span), 1), tile=tile, traffic=2 * size,
+    )  # fmt: skip
+    return target
+
+
+def lower_gather(context: GpuContext, node: Node) -> None:
+    """Take elements by whole numbers that are computed; of a table of packed rows unpack those that are asked for."""
+    table = context.graph.constants.get(node.inputs[0])
+    if not isinstance(table, PackedMatrix) or table.is_turned or node.attributes["axis"]:
+        lower_elements(context, node)
+        return
+    axis, inner = table.shape
+    indices, count = prod(context.graph.shapes[node.inputs[1]]), prod(context.graph.shapes[node.output])
+    buffers = {"src": panels(context, node, table), "indices": single(context, node.inputs[1])}
+    buffers |= {"dst": context.new_plain(node.output)}
+    ints = {"axis": axis, "inner": inner, "indices_count": indices, "count": count}
+    switches = {"PACKED": 1, **({"WHOLE": 1} if context.is_whole(node.inputs[1]) else {})}
+    context.dispatch(
+        _GATHER, node.name, buffers, ints, (count, 1, 1), tile=block_tile(table.format), switches=switches,
+        traffic=context.traffic(node),
+    )  # fmt: skip
