@@ -18,6 +18,7 @@ from .acting import add_acts
 from .asked import Sources
 from .door import Guarded, Known
 from .etags import Tagged
+from .files import add_files
 from .progress import add_progress
 from .reading import add_reads
 
@@ -56,6 +57,7 @@ def make_api(sources: Sources) -> FastAPI:
     add_acts(app)
     add_reads(app)
     add_progress(app)
+    add_files(app)
     app.get("/health", operation_id="health", tags=["open"], summary="Tell that the service answers.")(_health)
     app.add_middleware(Tagged)
     app.add_middleware(Guarded, known=Known(sources.token, sources.ledger))
