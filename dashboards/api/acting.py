@@ -13,12 +13,13 @@ from fastapi import Depends, FastAPI, Header
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 from starlette.responses import JSONResponse, Response
 
+from dashboards.answers.asked import Asked
 from orchestrator.acts import RIGHTS, Act, Actor, Done, DoneBefore
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Once
 
-from .asked import Asked, here
+from .reading import here
 
 Line = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
 """A text without what controls a terminal, and without what PostgreSQL cannot store."""

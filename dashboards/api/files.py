@@ -10,14 +10,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from dashboards.answers.asked import Asked
+from dashboards.answers.reading import Word
 from orchestrator.acts.people import check_project
 from orchestrator.coordination.uploads import Held, Uploads
 from orchestrator.model.people import COMMON, Role
 from orchestrator.model.rights import Place, Right
 
-from .asked import Asked, here
 from .door import FILES
-from .reading import Word
+from .reading import here
 
 SENDS = Right(Role.SUBMIT)
 Sha256 = Annotated[str, InPath(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 of the whole file.")]
