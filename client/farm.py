@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from .line import Answer, Line, Refused
+from .line import Answer, Line, Refused, Told, silent
 from .spec_files import files_of
 
 COMMON = "common"
@@ -33,10 +33,7 @@ class Experiment:
 
     def wait(self, timeout_s: float = float("inf")) -> Experiment:
         """Return when every job is over. Raises TimeoutError."""
-        last = {"finished": False}
-        for last in self.follow(timeout_s):
-            pass
-        if not last["finished"]:
+        if not any(each["finished"] for each in self.follow(timeout_s)):
             raise TimeoutError(f"{self.id} is not over after {timeout_s:g} s")
         return self
 
@@ -79,9 +76,9 @@ class Farm:
         return list(self.line.items("/experiments"))
 
     def experiment(self, name: str) -> Experiment:
-        """Return the experiment of an id or a name: the newest one. Raises Refused where there is none."""
+        """Return the experiment of an id or a name (the newest), or the newest of all for `latest`. Raises Refused where there is none."""
         for each in self.line.items("/experiments"):
-            if name in (each["experiment"], each["name"]):
+            if name in (each["experiment"], each["name"], "latest"):
                 return Experiment(each["experiment"], self.line)
         raise Refused(f"there is no experiment {name!r}", cause="unknown_name", remedy="experiments() lists all")
 
@@ -103,7 +100,7 @@ class Farm:
         *,
         project: str = COMMON,
         again: bool = False,
-        told: Callable[[int, int], None] = lambda sent, size: None,
+        told: Told = silent,
     ) -> Answer:
         """Send files, by the names that an experiment gives them, and submit it."""
         sent = {name: self.line.send(path, project, told) for name, path in files.items()}

@@ -7,7 +7,7 @@ import json
 import ssl
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from ipaddress import ip_address
 from os import PathLike
 from pathlib import Path
@@ -27,6 +27,14 @@ MOST = 500
 CHUNK_BYTES = 1 << 20
 AGAIN = frozenset({409, 502, 503, 504})
 """Statuses after which the same request may be sent again."""
+
+
+Told = Callable[[int, int], None]
+"""Hears how many bytes of how many have been sent."""
+
+
+def silent(_sent: int, _size: int) -> None:
+    """Hear it and do nothing."""
 
 
 class Refused(Exception):
@@ -99,7 +107,7 @@ class Line:
         while (left_s := until - time.monotonic()) > 0:
             wait = httpx.Timeout(QUIET_S, read=min(QUIET_S, left_s))
             try:
-                with self._http.stream("GET", path, params=query, timeout=wait) as reply:
+                with self._http.stream("GET", path, params=_query(query), timeout=wait) as reply:
                     if reply.status_code not in AGAIN:
                         self._told(reply)
                         for line in reply.iter_lines():
@@ -124,7 +132,7 @@ class Line:
         except httpx.TransportError as e:
             raise self._away(e) from e
 
-    def send(self, file: Path, project: str, told: Callable[[int, int], None] = lambda sent, size: None) -> str:
+    def send(self, file: Path, project: str, told: Told = silent) -> str:
         """Send a file, unless the project has it; from where it stopped, if the line breaks. Returns its SHA-256."""
         with file.open("rb") as source:
             size, sha256 = file.stat().st_size, hashlib.file_digest(source, "sha256").hexdigest()
@@ -135,7 +143,11 @@ class Line:
                     told(size, size)
                     return sha256
                 offset = int(held["Upload-Offset"])
-                headers = {"Upload-Offset": str(offset), "Upload-Length": str(size), "Content-Length": str(size - offset)}
+                headers = {
+                    "Upload-Offset": str(offset),
+                    "Upload-Length": str(size),
+                    "Content-Length": str(size - offset),
+                }
                 source.seek(offset)
                 try:
                     reply = self._http.put(path, params=query, headers=headers, content=_pieces(source, size, told))
@@ -153,7 +165,7 @@ class Line:
     def _asked(self, method: str, path: str, *, again: bool = True, **request: Any) -> httpx.Response:
         """Ask; `again` and again where the farm is away, for as long as it may be."""
         end = time.monotonic() + (PATIENCE_S if again else 0.0)
-        request["params"] = {key: _plain(value) for key, value in (request.get("params") or {}).items()}
+        request["params"] = _query(request.get("params") or {})
         while True:
             try:
                 reply = self._http.request(method, path, **request)
@@ -188,11 +200,11 @@ class Line:
         return Refused(what, cause="service_down", remedy=remedy)
 
 
-def _plain(value: Any) -> Any:
-    return "true" if value is True else "false" if value is False else value
+def _query(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: str(value).lower() if isinstance(value, bool) else value for key, value in given.items()}
 
 
-def _pieces(source: IO[bytes], size: int, told: Callable[[int, int], None]) -> Iterator[bytes]:
+def _pieces(source: IO[bytes], size: int, told: Told) -> Iterator[bytes]:
     while piece := source.read(CHUNK_BYTES):
         yield piece
         told(source.tell(), size)

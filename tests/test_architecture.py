@@ -18,6 +18,7 @@ COMMON_GROUND = ("system", "model", "energy", "coordination")
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kernels": (),
+    "client": (),
     "device_agent": (),
     "virtual_phones": (),
     "orchestrator": ("kernels",),
@@ -192,6 +193,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "pyopencl": ("kernels", "farm"),
     "onnx": ("kernels",),
     "filelock": ("kernels.tuning.database",),
+    "httpx": ("client",),
     "google": ("kernels.frontend.onnx", "orchestrator.energy.perfetto_trace"),
     "lark": ("orchestrator.spec.expansion.device_selection",),
     "yaml": ("orchestrator.spec", "virtual_phones"),

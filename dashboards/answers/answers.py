@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -78,8 +78,12 @@ def experiments(
     seen = asked.actor.grants.visible
     wanted = seen if not project else {project} if seen is None else seen & {project}
     rows, total = asked.ledger.listed.experiments(first, most, projects=wanted, submitter=submitter)
-    made = [Brief(**each) for each in all_in_brief(asked.ledger, asked.reasons(), rows)]
-    return page(made, first, total)
+    return page(briefs(asked, rows), first, total)
+
+
+def briefs(asked: Asked, rows: Sequence[ExperimentRow]) -> list[Brief]:
+    """Tell experiments in brief."""
+    return [Brief(**each) for each in all_in_brief(asked.ledger, asked.reasons(), rows)]
 
 
 @read("/experiments/{id}", SEES, _of_named)

@@ -59,13 +59,14 @@ def report(id: Name, asked: Here) -> HTMLResponse:
     from orchestrator.report.gathering import report_page
 
     asked.let(SEES, [asked.ledger.place_of(id)], id)
-    return HTMLResponse(report_page(content(asked, id=id, layers=True), asked.ledger))
+    found = content(asked, id=id, layers=True)
+    return HTMLResponse(report_page(found, asked.ledger), headers={"X-Results": str(len(found.summaries))})
 
 
 def _pieces(write: Callable[[IO[bytes]], int]) -> Iterator[int | bytes]:
     """Yield how many rows there are, then the file, which ends with its reader."""
     with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES) as file:
-        yield write(file)  # type: ignore[arg-type]
+        yield write(file)
         file.seek(0)
         while piece := file.read(CHUNK_BYTES):
             yield piece

@@ -64,6 +64,12 @@ class Settings(BaseSettings):
     """Show the Python traceback of an error."""
     lease_ttl_s: float = 15.0
     """A lease that is not renewed for this long is reaped."""
+    server: str = ""
+    """Address of a farm elsewhere, which commands use in place of one here: what `farm login` has checked."""
+    token: SecretStr = SecretStr("")
+    """The token for that farm; empty: the one of `farm login`."""
+    login: Path = Path("~/.config/pocketfarm/login.json")
+    """File of `farm login`: a farm elsewhere, and the token for it. It counts where there is no farm here."""
     policy: Literal[
         "fair_share", "ageing", "coolest", "most_charged", "least_energy", "deadline", "same_device", "longest_first"
     ] = "fair_share"
