@@ -76,7 +76,7 @@ class Farm:
         return list(self.line.items("/experiments"))
 
     def experiment(self, name: str) -> Experiment:
-        """Return the experiment of an id or a name (the newest), or the newest of all for `latest`. Raises Refused where there is none."""
+        """Return the experiment of an id or a name (the newest), or the newest of all for `latest`."""
         for each in self.line.items("/experiments"):
             if name in (each["experiment"], each["name"], "latest"):
                 return Experiment(each["experiment"], self.line)

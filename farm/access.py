@@ -55,10 +55,9 @@ class OwnPhones:
 def settings_of(state: Path | None) -> Settings:
     """Settings of a command, with the endpoints of the farm that runs on its state folder, which need not exist."""
     from farm import endpoints
-    from farm.doors.login import chosen
 
     settings = endpoints.settings_for(state)
-    login = chosen(settings, state)
+    login = endpoints.chosen(settings, state)
     return settings.model_copy(update={"server": login.url if login else ""})
 
 

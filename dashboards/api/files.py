@@ -13,7 +13,7 @@ from starlette.responses import Response
 from dashboards.answers.asked import Asked
 from dashboards.answers.reading import Word
 from orchestrator.acts.people import check_project
-from orchestrator.coordination.uploads import Held, Uploads
+from orchestrator.acts.submission.uploads import Held, Uploads
 from orchestrator.model.people import COMMON, Role
 from orchestrator.model.rights import Place, Right
 

@@ -49,7 +49,7 @@ def table(
     row = asked.ledger.experiment(id)
     made = what or export.measured(asked.ledger, row.id)
     labels = labels_of(asked, row) if made == "predictions" else None
-    pieces = _pieces(lambda file: export.export(asked.ledger, row.id, form, made, file, labels=labels))  # type: ignore[arg-type]
+    pieces = _pieces(lambda file: export.export(asked.ledger, row.id, form, made, file, labels=labels))
     headers = {"X-What": made, "X-Rows": str(next(pieces)), "Cache-Control": "no-store"}
     return StreamingResponse(pieces, headers=headers, media_type=MEDIA[form])  # type: ignore[arg-type]
 

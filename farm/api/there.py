@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
-import client
+from client import Farm, Refused
 from orchestrator.model.errors import SpecError
 from orchestrator.model.quantity import parse_seconds
 
@@ -21,19 +21,19 @@ from .command_line import CommandFailed, CommandLine, Option
 class There(CommandLine):
     """The address is its `state`."""
 
-    client: client.Farm | None = None
+    client: Farm | None = None
 
     @property
-    def _farm(self) -> client.Farm:
+    def _farm(self) -> Farm:
         assert self.client is not None
         return self.client
 
-    def answer(self, *words: str, **options: Option) -> NoReturn:
+    def answer(self, *words: str, **_: Option) -> NoReturn:
         what = f"`{' '.join(['farm', *words])}` does not work from afar"
         raise CommandFailed(what, remedy="run it on the machine of the farm, or reach that by ssh: Farm(host=...)")
 
     @contextmanager
-    def folder(self, files: Mapping[str, Path] | None = None) -> Iterator[str]:
+    def folder(self, _: Mapping[str, Path] | None = None) -> Iterator[str]:
         self.answer("infer")
         yield ""
 
@@ -95,7 +95,7 @@ def _told() -> Iterator[None]:
     """Raises CommandFailed for what the farm refuses."""
     try:
         yield
-    except client.Refused as e:
+    except Refused as e:
         failed = CommandFailed(e.detail, device=e.where, remedy=e.remedy)
         failed.cause = e.cause
         raise failed from e

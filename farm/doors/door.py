@@ -70,8 +70,7 @@ def open_door(state: Path | None) -> Iterator[Door]:
     Raises SetupError, ServiceDown.
     """
     from farm.access import COMMAND_LINE, open_ledger, settings_of, user_by
-
-    from .login import chosen
+    from farm.endpoints import chosen
 
     settings = settings_of(state)
     if settings.server and (login := chosen(settings, state)) is not None:

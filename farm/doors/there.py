@@ -16,7 +16,6 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from client import Answer, Line, Refused
-from client.line import CHUNK_BYTES
 from client.spec_files import files_of
 from dashboards.answers import answers
 from dashboards.answers.reading import Page, declared
@@ -27,14 +26,11 @@ from orchestrator.model.errors import FarmError, ModelFileError, SetupError, Spe
 
 if TYPE_CHECKING:
     from dashboards.answers.answers import Brief
+    from farm.endpoints import Login
     from orchestrator.answers.fleet import Snapshot
     from orchestrator.model.record import Record
 
-    from .login import Login
-
 T = TypeVar("T")
-LARGE_BYTES = 64 << 20
-"""Files above this say how far they are, as often."""
 
 
 @contextmanager
@@ -123,12 +119,7 @@ class There:
 
     def submit(self, file: Path, *, again: bool, project: str) -> Done:
         from farm.api.command_line import in_one_file
-        from farm.cli.output import say
         from orchestrator import spec
-
-        def told(sent: int, size: int) -> None:
-            if size > LARGE_BYTES and sent % LARGE_BYTES < CHUNK_BYTES:
-                say(f"sent {sent} of {size} bytes of {file.name}'s files")
 
         spec.load(file)  # what is wrong with it is told by its own lines
         tree = spec.yaml_tree.read(file.read_text()).data
@@ -137,7 +128,7 @@ class There:
                 name: in_one_file(path, Path(scratch) / str(number))
                 for number, (name, path) in enumerate(files_of(tree, file.parent).items())
             }
-            sent = {name: self.line.send(path, project, told) for name, path in files.items()}
+            sent = {name: self.line.send(path, project) for name, path in files.items()}
         body = {"experiment": tree, "files": sent, "project": project, "again": again}
         try:
             with _as_here():

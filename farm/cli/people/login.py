@@ -24,9 +24,7 @@ def login(
     ] = False,
     ca: Annotated[
         Path | None,
-        typer.Option(
-            "--ca", metavar="FILE", help="Certificate of the authority that signed the farm's, if not public."
-        ),
+        typer.Option("--ca", metavar="FILE", help="Certificate of the authority that signed the farm's."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,18 +36,15 @@ def login(
     """
     from dashboards.answers import answers
     from farm.access import settings_of
-    from farm.doors.login import Login, store
     from farm.doors.there import There, opened
+    from farm.endpoints import Login, log_in
 
-    if from_input:
-        token = sys.stdin.readline().strip()
-    else:
-        token = typer.prompt("Token", hide_input=True, err=True).strip()
-    made = Login(url=url, token=SecretStr(token), ca=ca.absolute() if ca else None)
+    token = sys.stdin.readline() if from_input else typer.prompt("Token", hide_input=True, err=True)
+    made = Login(url=url, token=SecretStr(token.strip()), ca=ca.absolute() if ca else None)
     with opened(made) as line:
         me = There(line).ask(answers.me)
         made = made.model_copy(update={"url": line.url})
-    path = store(settings_of(Path()), made)
+    path = log_in(settings_of(Path()), made)
     if as_json:
         print_json({"url": made.url, "file": path, **me.model_dump(mode="json")})
         return
@@ -66,9 +61,9 @@ def logout(as_json: JsonOption = False) -> None:
     Example: `farm logout`
     """
     from farm.access import settings_of
-    from farm.doors.login import file_of
+    from farm.endpoints import login_file
 
-    path = file_of(settings_of(Path()))
+    path = login_file(settings_of(Path()))
     known = path.exists()
     path.unlink(missing_ok=True)
     if as_json:

@@ -11,9 +11,10 @@ from os import PathLike
 from pathlib import Path, PosixPath, PurePosixPath
 from typing import Any, NoReturn
 
-from orchestrator.coordination.uploads import Uploads
 from orchestrator.model.errors import FarmError, ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment
+
+from .uploads import Uploads
 
 REMEDY = (
     "name a network or `sha256:HASH` of a model that the farm has; or send the file (PUT /files/HASH), and say under "

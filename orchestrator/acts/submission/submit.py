@@ -13,7 +13,6 @@ from orchestrator.acts.act import Acting, Done, act, of_project
 from orchestrator.acts.people import check_project
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.coordination.uploads import Uploads
 from orchestrator.ledger import ExperimentRow, JobState, Ledger
 from orchestrator.model.base import content_hash
 from orchestrator.model.errors import ServiceDown, SpecError
@@ -26,6 +25,7 @@ from orchestrator.spec.expansion.expand import Expansion, expand
 
 from .prepare import prepare
 from .sent import sent_folder
+from .uploads import Uploads
 
 MAX_RERUNS = 10_000
 

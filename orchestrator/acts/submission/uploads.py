@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from orchestrator.coordination.artifacts import CHUNK_BYTES
 from orchestrator.model.errors import KeyTaken, ModelFileError, NotAllowed
 from orchestrator.system.private_files import make_private
-
-from .artifacts import CHUNK_BYTES
 
 KEPT_S = 14 * 86400.0
 """The time for which a file is kept that no submission names. An experiment keeps copies of its own."""
