@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.model.errors import ServiceDown, SetupError, UnknownName
+from orchestrator.model.errors import ServiceDown, SetupError, UnknownName, Unsupported
 
 if TYPE_CHECKING:
     from orchestrator.acts import Actor, PutBack, Site
@@ -56,7 +56,9 @@ def settings_of(state: Path | None) -> Settings:
     """Settings of a command, with the endpoints of the farm that runs on its state folder, which need not exist."""
     from farm import endpoints
 
-    return endpoints.settings_for(state)
+    settings = endpoints.settings_for(state)
+    login = endpoints.chosen(settings, state)
+    return settings.model_copy(update={"server": login.url if login else ""})
 
 
 def existing_settings(state: Path | None) -> Settings:
@@ -121,7 +123,11 @@ def has_ledger(settings: Settings) -> bool:
 
 
 def find_ledger(settings: Settings) -> None:
-    """Raises SetupError where there is none, and would be made."""
+    """Raises SetupError where there is none, and would be made; Unsupported where the command is to use a farm
+    elsewhere, whose ledger it cannot open."""
+    if settings.server:
+        remedy = "run it on the machine of the farm; for a farm of this machine, give `--state DIR`"
+        raise Unsupported(f"this command does not work from afar, with the farm at {settings.server}", remedy=remedy)
     missing = not has_ledger(settings)
     if missing and (host := of_a_host(settings)):
         raise host
@@ -169,6 +175,8 @@ def connect(settings: Settings) -> Any:
     """A Redis client of the running farm. Raises ServiceDown where none runs."""
     from orchestrator.coordination import client as redis_client
 
+    if settings.server:
+        find_ledger(settings)
     if not settings.redis_url:
         raise none_runs(settings)
     return redis_client.connect(settings)
@@ -225,21 +233,17 @@ def find_experiment(ledger: Ledger, name: str) -> ExperimentRow:
 
     Raises UnknownName where there is none.
     """
-    names = ledger.experiment_names()
-    for experiment_id, own in reversed(names.items()):
+    return ledger.experiment(pick(ledger.experiment_names(), name))
+
+
+def pick(names: Mapping[str, str], name: str) -> str:
+    """The same of ids with their names, in order of submission; its id."""
+    for experiment_id, own in reversed([*names.items()]):
         if name in (experiment_id, own, LATEST):
-            return ledger.experiment(experiment_id)
+            return experiment_id
     if not names:
         remedy = "submit one: `farm run experiments/first.yaml`"
         raise UnknownName(f"there is no experiment {name!r}: the ledger holds none yet", remedy=remedy)
     near = get_close_matches(name, [*names, *names.values()], n=3) or [*names][-3:]
     hint = f"did you mean {' or '.join(dict.fromkeys(near))}? `farm status` lists all"
     raise UnknownName(f"there is no experiment {name!r} in the ledger", remedy=hint)
-
-
-def experiment_or_job(ledger: Ledger, name: str) -> str:
-    """Return an experiment's id by its id or name; anything else is taken as a job's id."""
-    try:
-        return find_experiment(ledger, name).id
-    except UnknownName:
-        return name

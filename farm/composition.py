@@ -157,6 +157,7 @@ def _environment(settings: Settings, endpoints: Endpoints) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         processes.MARK: str(state),
         "FARM_STATE": str(state),
+        "FARM_SERVER": "",
         "FARM_LEDGER_URL": settings.ledger,
         "FARM_REDIS_URL": endpoints.redis_url,
         "FARM_REDIS_PASSWORD": endpoints.redis_password.get_secret_value(),

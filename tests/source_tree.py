@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("kernels", "orchestrator", "workers", "device_agent", "virtual_phones", "dashboards", "farm")
+ROOMS = ("kernels", "orchestrator", "workers", "device_agent", "virtual_phones", "dashboards", "farm", "client")
 
 
 @dataclass(frozen=True)

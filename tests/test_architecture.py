@@ -18,6 +18,7 @@ COMMON_GROUND = ("system", "model", "energy", "coordination")
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kernels": (),
+    "client": (),
     "device_agent": (),
     "virtual_phones": (),
     "orchestrator": ("kernels",),
@@ -77,7 +78,7 @@ ARROWS = {
     "orchestrator": 61,  # acts know ledger, answers, Redis and what is submitted; queues read speeds from figures
     "workers": 50,
     "virtual_phones": 38,
-    "farm": 49,  # the notebook asks the ledger itself; all doors open the farm by `access`
+    "farm": 55,  # doors know a farm here and one elsewhere; the notebook asks the ledger itself
     "farm.cli": 31,  # people
 }
 """Pairs of rooms of a folder of which one imports the other."""
@@ -139,9 +140,9 @@ DOORS: dict[str, tuple[str, ...]] = {
 NAMES_ON_A_FLOOR = 15
 _CROWDED = {
     22: ("kernels/ir", "workers/session/conditions"),  # 3: a decoder, its cache, packed matrices; a file is a condition
-    21: ("orchestrator/energy", "orchestrator/ledger", "orchestrator/model"),  # phases of answers; people; rights
+    21: ("orchestrator/energy", "orchestrator/ledger", "orchestrator/model", "farm"),  # phases; people; rights; doors
     20: (
-        *("dashboards/web", "farm", "kernels/frontend/onnx/operators"),
+        *("dashboards/web", "kernels/frontend/onnx/operators"),
         "orchestrator/queueing",
     ),
     19: ("orchestrator/report",),
@@ -192,9 +193,10 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "pyopencl": ("kernels", "farm"),
     "onnx": ("kernels",),
     "filelock": ("kernels.tuning.database",),
+    "httpx": ("client",),
     "google": ("kernels.frontend.onnx", "orchestrator.energy.perfetto_trace"),
     "lark": ("orchestrator.spec.expansion.device_selection",),
-    "yaml": ("orchestrator.spec", "virtual_phones"),
+    "yaml": ("orchestrator.spec", "virtual_phones", "client"),
     "jinja2": ("dashboards.web", "orchestrator.report"),
     "matplotlib": ("orchestrator.report", "farm.api.plot"),
     "pandas": ("farm.api",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -13,20 +13,23 @@ from fastapi import Depends, FastAPI, Header
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 from starlette.responses import JSONResponse, Response
 
+from dashboards.answers.asked import Asked
 from orchestrator.acts import RIGHTS, Act, Actor, Done, DoneBefore
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Once
 
-from .asked import Asked, here
+from .reading import here
 
 Line = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
 """A text without what controls a terminal, and without what PostgreSQL cannot store."""
 Names = Annotated[list[Line], Field(max_length=1000)]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Moment = Annotated[float, Field(ge=0, lt=1e11, allow_inf_nan=False)]
 FORMS: dict[Any, Any] = {
     str: Line,
     Sequence[str]: Names,
+    Mapping[str, str] | None: Annotated[dict[Line, Sha256], Field(max_length=10_000)] | None,
     bool: bool,
     float | None: Moment | None,
     Role: Role,

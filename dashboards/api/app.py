@@ -11,18 +11,20 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.routing import Mount
 
+from dashboards.answers.asked import Sources
 from orchestrator.model.errors import FarmError
 
-from . import answers, problems
+from . import problems
 from .acting import add_acts
-from .asked import Sources
 from .door import Guarded, Known
 from .etags import Tagged
+from .files import add_files
 from .progress import add_progress
 from .reading import add_reads
+from .tables import add_tables
 
 API = "/api/v1"
-__all__ = ["API", "Sources", "answers", "make_api", "mounted"]
+__all__ = ["API", "Sources", "make_api", "mounted"]
 
 
 def mounted(sources: Sources) -> Mount:
@@ -56,6 +58,8 @@ def make_api(sources: Sources) -> FastAPI:
     add_acts(app)
     add_reads(app)
     add_progress(app)
+    add_files(app)
+    add_tables(app)
     app.get("/health", operation_id="health", tags=["open"], summary="Tell that the service answers.")(_health)
     app.add_middleware(Tagged)
     app.add_middleware(Guarded, known=Known(sources.token, sources.ledger))

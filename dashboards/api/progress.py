@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
 from fastapi import Depends, FastAPI
+from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from dashboards.answers.answers import SEES
+from dashboards.answers.asked import Asked
+from dashboards.answers.reading import Name
 from orchestrator.model.errors import FarmError
 
-from .answers import SEES, Name
-from .asked import Asked, here
+from .reading import here
 
 PATH = "/experiments/{id}/progress"
 LOOK_S = 1.0
@@ -35,21 +38,22 @@ def add_progress(app: FastAPI) -> None:
     )(progress)  # fmt: skip
 
 
-async def progress(id: Name, asked: Annotated[Asked, Depends(here)]) -> StreamingResponse:
-    """Raises FarmError before it begins."""
-    begun = await run_in_threadpool(_told, asked, id)
+async def progress(id: Name, asked: Annotated[Asked, Depends(here)], look: bool = False) -> StreamingResponse:
+    """Raises FarmError before it begins. `look`: with devices and reasons, as `farm watch` shows them."""
+    tell = _looked if look else _told
+    begun = await run_in_threadpool(tell, asked, id)
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
-    return StreamingResponse(_events(asked, id, begun), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_events(lambda: tell(asked, id), begun), media_type="text/event-stream", headers=headers)
 
 
-async def _events(asked: Asked, name: str, told: str) -> AsyncIterator[str]:
+async def _events(tell: Callable[[], str], told: str) -> AsyncIterator[str]:
     clock = asyncio.get_running_loop().time
     began = said = clock()
     yield f"retry: 1000\n\ndata: {told}\n\n"
     while not json.loads(told)["finished"] and clock() < began + LASTS_S:
         await asyncio.sleep(LOOK_S)
         try:
-            now = await run_in_threadpool(_told, asked, name)
+            now = await run_in_threadpool(tell)
         except FarmError:
             now = told  # the ledger is away: it goes on when that is back
         if now != told:
@@ -60,7 +64,18 @@ async def _events(asked: Asked, name: str, told: str) -> AsyncIterator[str]:
             yield ": still here\n\n"
 
 
-def _told(asked: Asked, name: str) -> str:
+def _told(asked: Asked, name: str, **more: object) -> str:
     asked.let(SEES, [asked.ledger.place_of(name)], name)
     row = asked.ledger.experiment(name)
-    return json.dumps({"experiment": row.id, "finished": row.finished, "counts": dict(row.counts)}, sort_keys=True)
+    counts = {"experiment": row.id, "finished": row.finished, "counts": dict(row.counts)}
+    return json.dumps({**counts, **more}, sort_keys=True)
+
+
+def _looked(asked: Asked, name: str) -> str:
+    from orchestrator.answers.fleet import Snapshot, take
+    from orchestrator.coordination.inventory import Inventory
+    from orchestrator.coordination.leases import Leases
+
+    redis = asked.sources.redis()
+    found = TypeAdapter(Snapshot).dump_python(take(asked.ledger, Inventory(redis), Leases(redis), name), mode="json")
+    return _told(asked, name, look={key: value for key, value in found.items() if key != "at"})

@@ -125,7 +125,7 @@ class CommandLine:
         """A new folder there with these files by name; it is removed at the end."""
         with ExitStack() as stack:
             scratch = Path(stack.enter_context(TemporaryDirectory(prefix="farm-models-")))
-            files = {name: _in_one_file(path, scratch / name) for name, path in (files or {}).items()}
+            files = {name: in_one_file(path, scratch / name) for name, path in (files or {}).items()}
             if not self.host:
                 here = stack.enter_context(TemporaryDirectory(prefix="farm-"))
                 for name, path in files.items():
@@ -214,7 +214,7 @@ def _unreachable(host: str, said: bytes) -> CommandFailed:
     )
 
 
-def _in_one_file(path: Path, copy: Path) -> Path:
+def in_one_file(path: Path, copy: Path) -> Path:
     """The file, or a copy of a model with the data inside that lie beside it. Raises ModelFileError."""
     if path.suffix != ".onnx":
         return path

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import client
+from client.spec_files import with_files
 from orchestrator.model.errors import ModelFileError
 
 from .command_line import CommandFailed, CommandLine, Option
 from .experiment import Experiment, table_of
 from .here import Here
 from .model_files import Inputs, Model, network_of, write_inputs, write_model
-from .spec_files import with_files
+from .there import There
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,8 +41,9 @@ class Inference:
 
 
 class Farm:
-    """A farm of this machine, or of another one that ssh reaches; its methods raise CommandFailed.
+    """A farm of this machine, or of another one that ssh or HTTP reaches; its methods raise CommandFailed.
 
+    `state` may be an address, with a `token` (and the authority's certificate `ca`), as of `pocketfarm_client.Farm`.
     `state`: its state folder (FARM_STATE or .farm). `host`: as ssh calls the machine. `command`: the farm's command
     there, such as `/srv/pocketfarm/.venv/bin/farm`. `ssh`: how to call it, e.g. `("ssh", "-p", "2222")`.
     """
@@ -52,8 +55,13 @@ class Farm:
         host: str = "",
         command: str = "farm",
         ssh: Sequence[str] = ("ssh",),
+        token: str = "",
+        ca: str | PathLike[str] | None = None,
     ) -> None:
-        self.at = (CommandLine if host else Here)(str(state), host, command, tuple(ssh))
+        if str(state).startswith(("http://", "https://")):
+            self.at: CommandLine = There(str(state), client=client.Farm(str(state), token=token, ca=ca))
+        else:
+            self.at = (CommandLine if host else Here)(str(state), host, command, tuple(ssh))
 
     def devices(self) -> pd.DataFrame:
         """A row for each device: what it is, what it says of itself, whether it takes work."""
@@ -79,6 +87,8 @@ class Farm:
 
         The same content is the same experiment: one that is not over is gone on with, unless `again`.
         """
+        if isinstance(self.at, There):
+            return Experiment(self.at.run(spec, again=again), self.at)
         if isinstance(spec, Mapping):
             return self._send(spec, Path.cwd(), again)
         if not self.at.host:

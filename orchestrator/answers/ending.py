@@ -38,6 +38,12 @@ class Ending:
     """Empty where it is known."""
     assuming: tuple[str, ...] = ()
 
+    @staticmethod
+    def of(data: Mapping[str, Any]) -> Ending:
+        """Return what `data` tells."""
+        at, earliest, latest = (data[name] or 0.0 for name in ("at", "earliest", "latest"))
+        return Ending(at, earliest, latest, data["unknown"], tuple(data["assuming"]))
+
     @property
     def text(self) -> str:
         """`ends at about 17:40, between 17:31 and 17:55`."""

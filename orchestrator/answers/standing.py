@@ -78,6 +78,7 @@ def in_brief(row: ExperimentRow, waits: Iterable[Wait], stopped: Iterable[Stoppe
     return {
         "experiment": row.id,
         "name": row.experiment.name,
+        "project": row.project,
         "submitted_at": row.submitted_at,
         "submitter": row.submitter,
         "finished": row.finished,
@@ -88,12 +89,15 @@ def in_brief(row: ExperimentRow, waits: Iterable[Wait], stopped: Iterable[Stoppe
     }
 
 
-def all_in_brief(ledger: Ledger, reasons: Mapping[str, WaitReason] | None) -> list[dict[str, Any]]:
-    """All experiments, for programs. Raises ServiceDown."""
+def all_in_brief(
+    ledger: Ledger, reasons: Mapping[str, WaitReason] | None, rows: Sequence[ExperimentRow] | None = None
+) -> list[dict[str, Any]]:
+    """Experiments for programs: all of the ledger, or those of `rows`. Raises ServiceDown."""
+    rows = ledger.experiments() if rows is None else rows
     waits, stopped = defaultdict[str, list[Wait]](list), ledger.stopped()
-    for wait in why_jobs_wait(ledger, reasons):
+    for wait in why_jobs_wait(ledger, reasons) if any(row.counts.get("waiting") for row in rows) else ():
         waits[wait.experiment_id].append(wait)
-    return [in_brief(row, waits[row.id], stopped.get(row.id, ())) for row in ledger.experiments()]
+    return [in_brief(row, waits[row.id], stopped.get(row.id, ())) for row in rows]
 
 
 def how_far(

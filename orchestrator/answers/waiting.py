@@ -34,6 +34,12 @@ class Wait:
     jobs: int
     reason: WaitReason
 
+    @staticmethod
+    def of(experiment_id: str, data: Mapping[str, Any]) -> Wait:
+        """Return what `wait_data` tells."""
+        reason = WaitReason(kind=WaitKind(data["kind"]), text=data["reason"])
+        return Wait(experiment_id, tuple(data["devices"]), data["jobs"], reason)
+
     @property
     def text(self) -> str:
         """The reason; it names the devices itself where there are several."""

@@ -64,6 +64,12 @@ class Settings(BaseSettings):
     """Show the Python traceback of an error."""
     lease_ttl_s: float = 15.0
     """A lease that is not renewed for this long is reaped."""
+    server: str = ""
+    """Address of a farm elsewhere, which commands use in place of one here: what `farm login` has checked."""
+    token: SecretStr = SecretStr("")
+    """The token for that farm; empty: the one of `farm login`."""
+    login: Path = Path("~/.config/pocketfarm/login.json")
+    """File of `farm login`: a farm elsewhere, and the token for it. It counts where there is no farm here."""
     policy: Literal[
         "fair_share", "ageing", "coolest", "most_charged", "least_energy", "deadline", "same_device", "longest_first"
     ] = "fair_share"
@@ -75,6 +81,8 @@ class Settings(BaseSettings):
     tell: dict[str, SecretStr] = Field(default_factory=dict)
     """Addresses by name, as JSON, that suites may name under `tell`: `{"team": "slack://TOKEN/#nights"}`; so that no
     secret stands in a suite's file."""
+    project_files_bytes: int = Field(default=50 << 30, ge=0)
+    """The most bytes of files that a project may have sent for its experiments (`PUT /files`)."""
     celery_events: bool = True
     """True if workers send Celery's events and obey its remote control, for Flower, `celery inspect` and the like."""
     tick_s: float = 0.25

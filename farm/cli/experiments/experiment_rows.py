@@ -3,74 +3,74 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rich.markup import escape
 
 from farm.cli.output import out
-from orchestrator.answers import Standing, Wait, reason_lines
+from orchestrator.answers import Ending, Wait, reason_lines
+from orchestrator.model.exclusion import Exclusion
+from orchestrator.model.stopped import Stopped
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing
 
 from .exclusions import exclusion_line, exclusion_lines
 from .outcomes import present
 
-if TYPE_CHECKING:
-    from orchestrator.ledger import ExperimentRow
-    from orchestrator.model.stopped import Stopped
+Told = Mapping[str, Any]
+"""An experiment, as `--json` has it."""
 
 
-def table_of(rows: Iterable[ExperimentRow]) -> Listing:
+def table_of(found: Iterable[Told]) -> Listing:
     """A line each."""
     shown = []
-    for row in rows:
-        submitted = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.submitted_at))
-        word = "[green]finished[/]" if row.finished else "[cyan]open[/]"
-        total = str(sum(row.counts.values()))
-        name, by = escape(row.experiment.name), escape(row.submitter)
-        shown.append((row.id, name, submitted, by, total, word, wording.outcomes(present(row.counts))))
+    for each in found:
+        submitted = time.strftime("%Y-%m-%d %H:%M", time.localtime(each["submitted_at"]))
+        word = "[green]finished[/]" if each["finished"] else "[cyan]open[/]"
+        name, by = escape(each["name"]), escape(each["submitter"])
+        counts = wording.outcomes(present(each["counts"]))
+        shown.append((each["experiment"], name, submitted, by, str(each["jobs"]), word, counts))
     return Listing(("experiment", "name", "submitted", "by", Head("jobs", True), "", "outcome"), shown)
 
 
-def show_all(rows: Sequence[ExperimentRow], waits: Iterable[Wait], stopped: Mapping[str, Sequence[Stopped]]) -> None:
+def show_all(found: Sequence[Told]) -> None:
     """Print all experiments, what their jobs wait for, and strategies that ended early."""
-    own: dict[str, list[Wait]] = defaultdict(list)
-    for wait in waits:
-        own[wait.experiment_id].append(wait)
-    out().print(table_of(rows))
-    for experiment_id, found in own.items():
-        show_waits(found, f"{experiment_id}: ")
-    for experiment_id, early in stopped.items():
-        show_stopped(early, f"{experiment_id}: ")
+    out().print(table_of(found))
+    for each in found:
+        _show_waits(each, f"{each['experiment']}: ")
+    for each in found:
+        _show_stopped(each, f"{each['experiment']}: ")
 
 
-def show_waits(waits: Iterable[Wait], title: str = "") -> None:
-    """Print what jobs wait for."""
-    for line in reason_lines(waits):
+def show_one(found: Told) -> None:
+    """Print one, with what it waits for, when it ends, what was excluded from it and what did not end well."""
+    console = out()
+    console.print(table_of([found]))
+    if found["ends"] is not None:
+        console.print(f"  {Ending.of(found['ends']).text}", soft_wrap=True, markup=False, highlight=False)
+    _show_waits(found)
+    _show_stopped(found)
+    for line in exclusion_lines([Exclusion(**each) for each in found["exclusions"]], limit=1000):
+        console.print(exclusion_line(line))
+    for problem in found["not_ok"]:
+        where = ", ".join(problem["devices"])
+        attempts = f" after {problem['attempts']} attempts" if problem["attempts"] > 1 else ""
+        why = "; ".join(filter(None, [problem["cause"], *problem["reasons"]]))
+        text = f"{problem['label']} on {where}{': ' if why else ''}{why}{attempts}"
+        console.print(f"  [red]{problem['outcome']}[/] {escape(text)}", soft_wrap=True)
+
+
+def stopped_of(found: Iterable[Told]) -> list[Stopped]:
+    """Return the strategies that ended early."""
+    return [Stopped.model_validate(each) for each in found]
+
+
+def _show_waits(found: Told, title: str = "") -> None:
+    for line in reason_lines(Wait.of(found["experiment"], each) for each in found["waiting"]):
         out().print(f"  {title}{line}", style="yellow", soft_wrap=True, markup=False)
 
 
-def show_stopped(stopped: Iterable[Stopped], title: str = "") -> None:
-    """Print why strategies ended early, and what to do."""
-    for each in stopped:
+def _show_stopped(found: Told, title: str = "") -> None:
+    for each in stopped_of(found["stopped"]):
         out().print(f"  {title}{each.text}", style="red", soft_wrap=True, markup=False, highlight=False)
-
-
-def show(found: Standing) -> None:
-    """Print one, with what it waits for, when it ends, what was excluded from it and what did not end well."""
-    console = out()
-    console.print(table_of([found.row]))
-    if found.ends is not None:
-        console.print(f"  {found.ends.text}", soft_wrap=True, markup=False, highlight=False)
-    show_waits(found.waits)
-    show_stopped(found.stopped)
-    for line in exclusion_lines(found.row.exclusions, limit=1000):
-        console.print(exclusion_line(line))
-    for problem in found.problems:
-        where = ", ".join(problem.devices)
-        attempts = f" after {problem.attempts} attempts" if problem.attempts > 1 else ""
-        why = "; ".join(filter(None, [problem.cause, *problem.reasons]))
-        text = f"{problem.label} on {where}{': ' if why else ''}{why}{attempts}"
-        console.print(f"  [red]{problem.outcome}[/] {escape(text)}", soft_wrap=True)

@@ -7,31 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.access import (
-    COMMAND_LINE,
-    LATEST,
-    connect,
-    devices_of,
-    experiment_or_job,
-    find_experiment,
-    open_inventory,
-    open_ledger,
-    open_site,
-    reasons_of,
-    settings_of,
-    site_of,
-    user_by,
-)
+from farm.access import LATEST
 from farm.cli import completion
 from farm.cli.output import EXPERIMENTS, Interrupted, JsonOption, StateOption, log, out, print_json, say, show_done
-from orchestrator.model.errors import ModelFileError, SpecError
+from farm.doors import Door, open_door
+from orchestrator.model.errors import UnknownName
 from orchestrator.model.people import COMMON
 
+from .experiment_rows import show_all, show_one, stopped_of
 from .outcomes import TIMED_OUT, all_ok, outcomes, present
 from .submission import confirm_size, print_submission
 
 if TYPE_CHECKING:
-    from orchestrator.acts import Submission
+    from orchestrator.acts import Done
 
 TimeoutOption = Annotated[
     str | None,
@@ -80,7 +68,7 @@ def run(
 
     Example: `farm run experiments/first.yaml --wait`
     """
-    from orchestrator import acts
+    from dashboards.answers import answers
     from orchestrator import spec as specs
     from orchestrator.report import wording
 
@@ -89,43 +77,39 @@ def run(
     limit_s = seconds_of(timeout)
     if limit_s is not None and not wait:
         raise typer.BadParameter("it belongs to --wait", param_hint="--timeout")
-    settings = settings_of(state)
     experiment = specs.load(spec)
-    inventory = open_inventory(settings)
-    confirm_size(experiment, len(inventory.devices()), yes=yes)
-    with open_ledger(settings) as ledger:
-        try:
-            site, who = site_of(settings, ledger), user_by(COMMAND_LINE)
-            submission = acts.submit(site, who, experiment, spec.parent, again=again, project=project)
-        except (SpecError, ModelFileError) as e:
-            raise specs.located(e, spec) from e
+    with open_door(state) as door:
+        confirm_size(experiment, door.ask(answers.devices, most=1).total, yes=yes)
+        submission = door.submit(spec, again=again, project=project)
         print_submission(submission)
         if not wait:
             _submitted(submission, as_json=as_json)
             return
-        last = follow_to_end(settings, ledger, submission.experiment_id, experiment.name, limit_s)
-        stopped = ledger.stopped(submission.experiment_id).get(submission.experiment_id, [])
+        experiment_id = submission.data["experiment"]
+        last = follow_to_end(door, experiment_id, experiment.name, limit_s)
+        stopped = door.ask(answers.experiment, id=experiment_id)["stopped"]
     found = outcomes(last.counts)
     if as_json:
-        print_json(end_data(submission.experiment_id, last))
+        print_json(end_data(experiment_id, last))
     else:
         counts = found if last.is_over else present(last.counts)
-        out().print(f"{submission.experiment_id}: {wording.outcomes(counts)}")
+        out().print(f"{experiment_id}: {wording.outcomes(counts)}")
     if not last.is_over:
-        give_up(submission.experiment_id, last, timeout)
-    for early in stopped:
+        give_up(experiment_id, last, timeout)
+    for early in stopped_of(stopped):
         log().print(early.text, style="red", markup=False, soft_wrap=True, highlight=False)
     if stopped or not all_ok(found, searching=experiment.searches_limits):
-        log().print(f"`farm status {submission.experiment_id}` says what went wrong, `farm results` what was measured")
+        log().print(f"`farm status {experiment_id}` says what went wrong, `farm results` what was measured")
         raise typer.Exit(1)
 
 
-def _submitted(submission: Submission, *, as_json: bool) -> None:
+def _submitted(submission: Done, *, as_json: bool) -> None:
     if as_json:
         print_json(submission.data)
-    else:
-        out().print(submission.experiment_id, markup=False)
-        log().print(f"`farm watch {submission.experiment_id}` shows it live, `farm results` what is measured so far")
+        return
+    experiment_id = submission.data["experiment"]
+    out().print(experiment_id, markup=False)
+    log().print(f"`farm watch {experiment_id}` shows it live, `farm results` what is measured so far")
 
 
 def status(
@@ -146,31 +130,21 @@ def status(
 
     Example: `farm status`, `farm status latest --json`
     """
-    from farm.cli.fleet.hosts import closed_hosts
-    from orchestrator.answers import all_in_brief, how_far, unfinished, why_jobs_wait
+    from dashboards.answers import answers
 
-    from .experiment_rows import show, show_all
-
-    settings = settings_of(state)
-    with open_ledger(settings) as ledger:
-        for held in ledger.standing.quarantined_hosts():
-            say(f"host {held.serial} gets no work: {held.reason}; {held.remedy}")
-        for why in closed_hosts(settings, ledger):
+    with open_door(state) as door:
+        for why in door.ask(answers.closed_hosts):
             say(why)
         if experiment is None:
-            reasons = reasons_of(settings)
-            if as_json:
-                print_json(all_in_brief(ledger, reasons))
-            else:
-                show_all(ledger.experiments(), why_jobs_wait(ledger, reasons), ledger.stopped())
+            listed = [each.model_dump() for each in reversed(door.every(answers.experiments))]
+            show = print_json if as_json else show_all
+            show(listed)
             return
-        row = find_experiment(ledger, experiment)
-        found = how_far(ledger, row, reasons_of(settings), lambda: devices_of(settings, ledger))
-        left = unfinished(ledger, row.id) if as_json else []
+        found = door.ask(answers.experiment, id=door.find(experiment).experiment)
     if as_json:
-        print_json(found.data(left))
-        return
-    show(found)
+        print_json(found)
+    else:
+        show_one(found)
 
 
 def watch(
@@ -192,13 +166,12 @@ def watch(
     from .waiting import end_data, follow_to_end, give_up, seconds_of
 
     limit_s = seconds_of(timeout)
-    settings = settings_of(state)
-    connect(settings)
-    with open_ledger(settings) as ledger:
-        row = None if everything else find_experiment(ledger, experiment)
-        title = row.experiment.name if row else "all experiments"
+    with open_door(state) as door:
+        row = None if everything else door.find(experiment)
+        title = row.name if row else "all experiments"
+        experiment_id = row.experiment if row else None
         try:
-            last = follow_to_end(settings, ledger, row.id if row else None, title, limit_s, stream=stream)
+            last = follow_to_end(door, experiment_id, title, limit_s, stream=stream)
         except Interrupted as e:
             if stream or as_json:
                 raise
@@ -207,11 +180,11 @@ def watch(
     if stream:
         pass
     elif as_json:
-        print_json(end_data(row.id if row else None, last))
+        print_json(end_data(experiment_id, last))
     else:
         out().print(f"{title}: {wording.outcomes(present(last.counts))}")
     if not last.is_over:
-        give_up(row.id if row else None, last, timeout)
+        give_up(experiment_id, last, timeout)
 
 
 def cancel(
@@ -234,8 +207,8 @@ def cancel(
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        done = acts.experiments.cancel(site, user_by(COMMAND_LINE), experiment_or_job(site.ledger, target))
+    with open_door(state) as door:
+        done = door.act(acts.experiments.cancel, _experiment_or_job(door, target))
     show_done(done, as_json=as_json, to=out(), target=target)
 
 
@@ -262,6 +235,14 @@ def retry(
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        done = acts.experiments.retry(site, user_by(COMMAND_LINE), experiment_or_job(site.ledger, target))
+    with open_door(state) as door:
+        done = door.act(acts.experiments.retry, _experiment_or_job(door, target))
     show_done(done, as_json=as_json, to=out(), target=target)
+
+
+def _experiment_or_job(door: Door, name: str) -> str:
+    """Return an experiment's id by its id or name; anything else is taken as a job's id."""
+    try:
+        return door.find(name).experiment
+    except UnknownName:
+        return name

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from farm.access import open_ledger, reasons_of, settings_of
 from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, out, print_json
+from farm.doors import open_door
 
 if TYPE_CHECKING:
     from orchestrator.answers import Story
@@ -35,11 +35,10 @@ def job(
 
     Example: `farm job 3f2a9c --json`
     """
-    from orchestrator.answers import story_of
+    from dashboards.answers import answers
 
-    settings = settings_of(state)
-    with open_ledger(settings) as ledger:
-        found = story_of(ledger, job_id, reasons_of(settings))
+    with open_door(state) as door:
+        found = door.ask(answers.job, id=job_id)
     if as_json:
         print_json(found.data)
     else:

@@ -11,7 +11,7 @@ from farm.cli.output import log, say
 from orchestrator.model.errors import SpecError
 
 if TYPE_CHECKING:
-    from orchestrator.acts import Submission
+    from orchestrator.acts import Done
 
 ASK_ABOVE = 10_000
 """Jobs from which `farm run` asks back."""
@@ -44,14 +44,16 @@ def axes(experiment: Any, devices: int) -> list[str]:
     return sizes
 
 
-def print_submission(submission: Submission) -> None:
+def print_submission(submission: Done) -> None:
     """Say on standard error what was submitted and what was excluded."""
+    from orchestrator.model.exclusion import Exclusion
+
     from .exclusions import exclusion_line, exclusion_lines
 
-    console = log()
+    console, told = log(), submission.data
     for line in submission.lines:
         say(line)
-    for warning in submission.warnings:
+    for warning in told["warnings"]:
         console.print(f"[yellow]warning:[/] {warning}")
-    for line in exclusion_lines(submission.expansion.exclusions, submission.devices):
+    for line in exclusion_lines([Exclusion(**each) for each in told["exclusions"]], told["devices"]):
         console.print(exclusion_line(line))

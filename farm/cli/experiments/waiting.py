@@ -6,20 +6,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from farm.access import connect, open_inventory
 from farm.cli.output import Interrupted, log, say
-from farm.following import follow
 from orchestrator.answers import reason_lines, wait_data
-from orchestrator.coordination.leases import Leases
 from orchestrator.model.quantity import parse_seconds
 
 from . import live
 from .outcomes import TIMED_OUT, outcomes
 
 if TYPE_CHECKING:
+    from farm.doors import Door
     from orchestrator.answers.fleet import Snapshot
-    from orchestrator.ledger import Ledger
-    from orchestrator.system.config import Settings
 
 
 def seconds_of(timeout: str | None) -> float | None:
@@ -31,8 +27,7 @@ def seconds_of(timeout: str | None) -> float | None:
 
 
 def follow_to_end(
-    settings: Settings,
-    ledger: Ledger,
+    door: Door,
     experiment_id: str | None,
     title: str,
     limit_s: float | None = None,
@@ -43,11 +38,12 @@ def follow_to_end(
 
     `stream`: lines of JSON on standard output instead.
     """
-    client = connect(settings)
-    inventory, leases = open_inventory(settings), Leases(client)
+    looks = door.looks(experiment_id, limit_s)
     try:
         with live.stream() if stream else live.view(log(), title) as show:
-            return follow(ledger, inventory, leases, experiment_id, show, limit_s=limit_s)
+            for snapshot in looks:
+                show(snapshot)
+            return snapshot
     except KeyboardInterrupt:
         raise Interrupted(_goes_on(experiment_id)) from None
 

@@ -10,9 +10,10 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
-from farm.access import COMMAND_LINE, none_runs, open_inventory, open_ledger, open_site, settings_of, user_by
+from farm.access import none_runs
 from farm.cli import completion
 from farm.cli.output import JsonOption, StateOption, log, out, print_json, show_done
+from farm.doors import open_door, unserved
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
 from orchestrator.model.errors import Unsupported
 
@@ -46,16 +47,14 @@ def devices(
 
     Example: `farm devices`, `farm devices local-cpu --json`
     """
-    from orchestrator.ledger.said.eligible_devices import devices_for_work
+    from dashboards.answers import answers
 
-    settings = settings_of(state)
-    if serial is not None and not settings.redis_url:
+    settings = unserved(state) if serial is not None else None
+    if serial is not None and settings is not None:
         _show_stored(settings, serial, as_json)
         return
-    inventory = open_inventory(settings)
-    announced, hosts = inventory.devices(), inventory.hosts()
-    with open_ledger(settings) as ledger:
-        found = sorted(devices_for_work(announced, hosts, ledger), key=lambda device: device.serial)
+    with open_door(state) as door:
+        found = door.every(answers.devices)
     if serial is None:
         if as_json:
             print_json(found)
@@ -93,8 +92,8 @@ def release(
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        show_done(acts.devices.release(site, user_by(COMMAND_LINE), serial), as_json=as_json)
+    with open_door(state) as door:
+        show_done(door.act(acts.devices.release, serial), as_json=as_json)
 
 
 def _one(found: list[Device], serial: str) -> Device:

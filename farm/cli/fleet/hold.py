@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from farm.access import COMMAND_LINE, open_site, settings_of, user_by
 from farm.cli import completion
 from farm.cli.output import JsonOption, StateOption, show_done
+from farm.doors import open_door
 from orchestrator.model.quantity import parse_moment, parse_seconds
 
 
@@ -52,8 +52,8 @@ def hold(
     from orchestrator import acts
 
     end = _end(until, lasting)
-    with open_site(settings_of(state)) as site:
-        done = acts.devices.hold(site, user_by(COMMAND_LINE), serials, end, note, alone=alone, now=now)
+    with open_door(state) as door:
+        done = door.act(acts.devices.hold, serials, end, note, alone=alone, now=now)
     show_done(done, as_json=as_json)
 
 

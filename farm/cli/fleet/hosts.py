@@ -172,9 +172,3 @@ def _views(settings: Settings, ledger: Ledger) -> list[HostView]:
     except ServiceDown:
         announced = []
     return hosts.views(announced, ledger.standing.hosts(), ledger.running())
-
-
-def closed_hosts(settings: Settings, ledger: Ledger) -> list[str]:
-    """A line for each host that gets no work: why, and what to do. One that is silent is no news: its devices are."""
-    found = [host for host in _views(settings, ledger) if host.why and host.state != "silent"]
-    return [f"host {host.name} gets no work: {host.state}; {host.why}" for host in found]

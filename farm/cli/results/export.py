@@ -10,10 +10,11 @@ from typing import IO, Annotated, Literal
 
 import typer
 
-from farm.access import LATEST, labels_of, open_ledger, settings_of
+from farm.access import LATEST
 from farm.cli.experiments.experiments import ExperimentArgument
-from farm.cli.measured import find_measured, tell_pruned
+from farm.cli.measured import find_results, tell_pruned
 from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
+from farm.doors import open_door
 from orchestrator.model.errors import SetupError
 
 Form = Literal["parquet", "csv", "json"]
@@ -64,43 +65,42 @@ def export(
 
     Example: `farm export latest -o samples.csv`
     """
-    from orchestrator.exchange import export as files
-
     ending = Path(output or "").suffix.removeprefix(".").lower()
     kind: Form = form if form is not None else "csv" if ending == "csv" else "json" if ending == "json" else "parquet"
     if output == STANDARD_OUTPUT and (as_json or (kind == "parquet" and sys.stdout.isatty())):
         raise typer.BadParameter(
             "standard output takes no --json beside, a terminal csv and json alone", param_hint="--output"
         )
-    settings = settings_of(state)
-    with open_ledger(settings) as ledger:
-        row = find_measured(ledger, experiment)
-        experiment_id = row.id
-        tell_pruned(ledger, experiment_id)
-        what = what or files.measured(ledger, experiment_id)
-        labels = labels_of(settings, row.experiment) if what == "predictions" else None
-        write = partial(files.export, ledger, experiment_id, kind, what, labels=labels)
+    with open_door(state) as door:
+        experiment_id = find_results(door, experiment)
+        tell_pruned(door.pruned(experiment_id))
         if output == STANDARD_OUTPUT:
-            write(sys.stdout.buffer)
+            door.table(experiment_id, kind, what, sys.stdout.buffer)
             return
-        path = Path(output or f"{experiment_id}-{what}.{kind}")
-        count = _into(path, write)
+        write = partial(door.table, experiment_id, kind, what)
+        path, made, count = _into(output, lambda rows: f"{experiment_id}-{rows}.{kind}", write)
     if as_json:
-        print_json({"experiment": experiment_id, "file": path, "format": kind, "what": what, "rows": count})
+        print_json({"experiment": experiment_id, "file": path, "format": kind, "what": made, "rows": count})
     log().print(f"{count} rows of {experiment_id} written to {path}", soft_wrap=True)
 
 
-def _into(path: Path, write: Callable[[IO[bytes]], int]) -> int:
-    """Write a file, whole or not at all. Raises SetupError where it cannot be written."""
-    if not path.parent.is_dir():
-        raise SetupError(f"{path}: there is no folder {path.parent}", remedy=f"mkdir -p {path.parent}")
-    new = path.with_name(path.name + ".new")
+def _into(
+    output: str | None, name: Callable[[str], str], write: Callable[[IO[bytes]], tuple[str, int]]
+) -> tuple[Path, str, int]:
+    """Write a file, whole or not at all; its path, what a row is, and how many there are. `name`: the file's, where
+    `output` gives none. Raises SetupError where it cannot be written."""
+    folder = Path(output or "").parent
+    if not folder.is_dir():
+        raise SetupError(f"{output}: there is no folder {folder}", remedy=f"mkdir -p {folder}")
+    new = folder / f"{Path(output or name('rows')).name}.new"
+    path = Path(output or new)
     try:
         with new.open("wb") as file:
-            count = write(file)
+            what, count = write(file)
+        path = Path(output or name(what))
         new.replace(path)
     except OSError as e:
         raise SetupError(f"{path}: cannot be written: {e.strerror}", remedy="give another file with -o") from e
     finally:
         new.unlink(missing_ok=True)
-    return count
+    return path, what, count

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.access import LATEST, labels_of, open_ledger, settings_of
+from farm.access import LATEST, labels_of
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.explain import hint
-from farm.cli.measured import find_measured, tell_pruned
+from farm.cli.measured import find_results, tell_pruned
 from farm.cli.output import (
     EXPERIMENTS,
     STANDARD_OUTPUT,
@@ -23,6 +23,7 @@ from farm.cli.output import (
     say,
     write_whole,
 )
+from farm.doors import open_door
 from orchestrator.model.errors import ModelFileError
 
 if TYPE_CHECKING:
@@ -53,14 +54,15 @@ def results(
 
     Example: `farm results`, `farm results first --json --raw > records.json`
     """
+    from dashboards.answers import answers
     from orchestrator.report import console, export
 
-    settings = settings_of(state)
-    with open_ledger(settings) as ledger:
-        content = gather(settings, ledger, find_measured(ledger, experiment), layers=as_json)
-        records = list(ledger.records(content.experiment_id)) if raw else None
+    with open_door(state) as door:
+        experiment_id = find_results(door, experiment)
+        content = door.ask(answers.content, id=experiment_id, layers=as_json)
+        records = door.records(experiment_id) if raw else None
         if raw:
-            tell_pruned(ledger, content.experiment_id)
+            tell_pruned(door.pruned(experiment_id))
     if svg is not None:
         write_whole(svg, console.as_svg(content, f"farm results {content.experiment.name}"), "--svg")
         log().print(f"drawn into {svg}")
@@ -83,17 +85,17 @@ def report(
 
     Example: `farm report latest -o report.html`
     """
-    settings = settings_of(state)
-    with open_ledger(settings) as ledger:
-        content = gather(settings, ledger, find_measured(ledger, experiment))
-        tell_pruned(ledger, content.experiment_id)
-        if str(output) == STANDARD_OUTPUT:
-            sys.stdout.write(_page(settings, content, ledger))
-            return
-        written = write_whole(output, _page(settings, content, ledger), "-o")
+    with open_door(state) as door:
+        experiment_id = find_results(door, experiment)
+        tell_pruned(door.pruned(experiment_id))
+        page, results = door.report(experiment_id)
+    if str(output) == STANDARD_OUTPUT:
+        sys.stdout.write(page)
+        return
+    written = write_whole(output, page, "-o")
     if as_json:
-        print_json({"experiment": content.experiment_id, "file": written, "results": len(content.summaries)})
-    log().print(f"report of {content.experiment_id} written to {written}")
+        print_json({"experiment": experiment_id, "file": written, "results": results})
+    log().print(f"report of {experiment_id} written to {written}")
 
 
 def gather(settings: Settings, ledger: Ledger, row: ExperimentRow, *, layers: bool = True) -> Content:

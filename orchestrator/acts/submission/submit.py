@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,8 @@ from orchestrator.model.rights import Right
 from orchestrator.spec.expansion.expand import Expansion, expand
 
 from .prepare import prepare
-from .sent import NoFolder, check_sent
+from .sent import sent_folder
+from .uploads import Uploads
 
 MAX_RERUNS = 10_000
 
@@ -78,6 +80,7 @@ class Submission(Done):
             "resumed": self.resumed,
             "jobs": len(self.expansion.jobs),
             "cells": self.cells,
+            "devices": sorted(self.devices),
             "exclusions": [asdict(each) for each in self.expansion.exclusions],
             "warnings": self.warnings,
         }
@@ -85,9 +88,16 @@ class Submission(Done):
 
 @act(Right(Role.SUBMIT), at=of_project, once=True)
 def submit(
-    acting: Acting, experiment: Experiment, base: Path | None, *, again: bool = False, project: str = COMMON
+    acting: Acting,
+    experiment: Experiment,
+    base: Path | None,
+    *,
+    again: bool = False,
+    project: str = COMMON,
+    files: Mapping[str, str] | None = None,
 ) -> Submission:
-    """Submit an experiment of a project whose files lie relative to `base`; None: no file came with it.
+    """Submit an experiment of a project whose files lie relative to `base`; None: the project sent them, and `files`
+    has the SHA-256 of each by its name.
 
     The same content (files included) in the same project is the same experiment: an unfinished one is resumed, unless
     `again`; a finished one is rerun under a new id. Raises SpecError where nothing can run, ModelFileError where a file
@@ -95,9 +105,10 @@ def submit(
     """
     ledger, inventory = acting.ledger, Inventory(acting.site.redis())
     check_project(ledger, project)
-    if base is None:
-        check_sent(experiment)
-    experiment = prepare(experiment, base or NoFolder(), Artifacts(acting.site.settings.state))
+    settings = acting.site.settings
+    uploads = Uploads(settings.state, project, settings.project_files_bytes)
+    with nullcontext(base) if base is not None else sent_folder(experiment, files or {}, uploads) as folder:
+        experiment = prepare(experiment, folder, Artifacts(settings.state))
     stem = f"{experiment.name}-{content_hash(experiment)[:8]}"
     known = {row.id: row for row in ledger.experiments()}
     latest, following = _ids(stem, known, project)

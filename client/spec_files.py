@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from orchestrator.acts.submission.gather import KEPT
-
+KEPT = "sha256:"
+"""The word before the hash of a model that the farm has already."""
 FILES = (
     ("workload", "onnx"),
     ("workload", "language_model"),
@@ -44,6 +44,19 @@ def with_files(spec: Mapping[str, Any], base: Path) -> tuple[dict[str, Any], dic
         holder[field] = f"{len(files)}-{path.name}" if path.name in taken else path.name
         files[holder[field]] = path
     return made, files
+
+
+def files_of(spec: Mapping[str, Any], base: Path) -> dict[str, Path]:
+    """Return the files of an experiment by the names that it gives them; those of a folder by its name and their path
+    below it. What is not there is left out: the farm says where it is named."""
+    files: dict[str, Path] = {}
+    for holder, field in _named(dict(spec)):
+        name, path = str(holder[field]), base / str(holder[field])
+        if path.is_file():
+            files[name] = path
+        for each in sorted(each for each in path.rglob("*") if each.is_file()):
+            files[f"{name.rstrip('/')}/{each.relative_to(path).as_posix()}"] = each
+    return files
 
 
 def _named(spec: dict[str, Any]) -> Iterator[tuple[Any, Any]]:

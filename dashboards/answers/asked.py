@@ -1,4 +1,4 @@
-"""The material of a route: who asks, and the farm that is asked."""
+"""The material of an answer: who asks, and the farm that is asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from redis import Redis
-from starlette.requests import Request
 
 from orchestrator.acts import Actor, Site
 from orchestrator.ledger import Ledger
@@ -18,7 +17,7 @@ from orchestrator.model.rights import Place, Right
 
 @dataclass(frozen=True)
 class Sources:
-    """The farm behind the routes. Nothing is opened before the first request."""
+    """The farm that answers. Nothing is opened before the first request."""
 
     ledger: Callable[[], Ledger]
     """The same each time; raises FarmError where it is away."""
@@ -63,8 +62,3 @@ class Asked:
             raise UnknownName(f"there is no experiment or job {what!r}")
         if why:
             raise NotAllowed(f"{self.actor.who} may not see this: {why}", remedy="ask who administers the farm")
-
-
-def here(request: Request) -> Asked:
-    """Return the material of a request, which has passed the door."""
-    return Asked(request.app.state.sources, request.scope["actor"])

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
-from fastapi import Path as InPath
-from fastapi import Query
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from orchestrator.answers import Story, how_far, story_of
+from orchestrator.acts.submission.labels import read_labels
+from orchestrator.answers import Story, all_in_brief, how_far, story_of, unfinished
 from orchestrator.answers.hosts import HostView, views
+from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.ledger import AuditRow, ListedJob
+from orchestrator.ledger import AuditRow, ExperimentRow, ListedJob
 from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.device import Device
-from orchestrator.model.errors import ServiceDown
+from orchestrator.model.errors import ModelFileError, ServiceDown
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Person, Place, Project, Right, Token
+from orchestrator.report.content import Content
 
 from .asked import Asked
-from .reading import First, Most, Page, Word, page, read
+from .reading import First, Most, Name, Page, Word, page, read
 
 SEES = Right(Role.VIEW)
 SEES_ANYTHING = Right(Role.VIEW, of="any")
 ADMINISTERS = Right(Role.ADMINISTER, of="farm")
-Name = Annotated[str, InPath(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 JOB_WORDS = "held waiting placed running ok invalid failed lost killed cancelled"
 
 
@@ -44,14 +44,20 @@ class Brief(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    id: str
+    experiment: str
+    """Its id."""
     name: str
     project: str
-    submitter: str
     submitted_at: float
+    submitter: str
     finished: bool
+    jobs: int
     counts: dict[str, int]
     """Jobs by state or, where done, by outcome."""
+    waiting: list[dict[str, Any]]
+    """The reasons why jobs wait, each with their number."""
+    stopped: list[dict[str, Any]]
+    """Strategies that ended without what they were asked for."""
 
 
 def _of_named(asked: Asked, given: dict[str, Any]) -> Iterable[Place]:
@@ -72,19 +78,41 @@ def experiments(
     seen = asked.actor.grants.visible
     wanted = seen if not project else {project} if seen is None else seen & {project}
     rows, total = asked.ledger.listed.experiments(first, most, projects=wanted, submitter=submitter)
-    made = [
-        Brief(id=row.id, name=row.experiment.name, project=row.project, submitter=row.submitter,
-              submitted_at=row.submitted_at, finished=row.finished, counts=dict(row.counts))
-        for row in rows
-    ]  # fmt: skip
-    return page(made, first, total)
+    return page(briefs(asked, rows), first, total)
+
+
+def briefs(asked: Asked, rows: Sequence[ExperimentRow]) -> list[Brief]:
+    """Tell experiments in brief."""
+    return [Brief(**each) for each in all_in_brief(asked.ledger, asked.reasons(), rows)]
 
 
 @read("/experiments/{id}", SEES, _of_named)
 def experiment(asked: Asked, id: Name) -> dict[str, Any]:
     """Tell how far an experiment is: its jobs by state, why they wait, when it ends, what did not go well."""
     row = asked.ledger.experiment(id)
-    return how_far(asked.ledger, row, asked.reasons(), lambda: _devices(asked)).data() | {"project": row.project}
+    found = how_far(asked.ledger, row, asked.reasons(), lambda: _devices(asked))
+    return found.data(unfinished(asked.ledger, row.id))
+
+
+@read("/experiments/{id}/content", SEES, _of_named)
+def content(asked: Asked, id: Name, layers: bool = False) -> Content:
+    """Tell all that a report of an experiment shows. `layers`: layer by layer, too."""
+    from orchestrator.report.gathering import gather
+
+    row = asked.ledger.experiment(id)
+    try:
+        labels = labels_of(asked, row)
+    except ModelFileError:
+        labels = None
+    return gather(asked.ledger, row, labels, layers=layers)
+
+
+@read("/experiments/{id}/results", SEES, _of_named)
+def results(asked: Asked, id: Name) -> dict[str, Any]:
+    """Tell an experiment's results, with their intervals, as `farm results --json` prints them."""
+    from orchestrator.report.export import as_data
+
+    return as_data(content(asked, id=id, layers=True))
 
 
 @read("/experiments/{id}/jobs", SEES, _of_named)
@@ -93,7 +121,7 @@ def jobs(
     id: Name,
     first: First = 0,
     most: Most = 50,
-    word: Annotated[str, Query(pattern=f"^({JOB_WORDS.replace(' ', '|')}|)$", description="State or outcome.")] = "",
+    word: Annotated[str, Field(pattern=f"^({JOB_WORDS.replace(' ', '|')}|)$", description="State or outcome.")] = "",
 ) -> Page[ListedJob]:
     """List the jobs of an experiment in order of submission."""
     row = asked.ledger.experiment(id)
@@ -120,6 +148,19 @@ def hosts(asked: Asked, first: First = 0, most: Most = 50) -> Page[HostView]:
     announced = Inventory(asked.sources.redis()).hosts()
     found = views(announced, asked.ledger.standing.hosts(), asked.ledger.running())
     return page(found[first : first + most], first, len(found))
+
+
+@read("/hosts/closed", SEES_ANYTHING)
+def closed_hosts(asked: Asked) -> list[str]:
+    """Tell which hosts get no work, why, and what to do. One that is silent is no news: its devices are."""
+    try:
+        announced = Inventory(asked.sources.redis()).hosts()
+    except ServiceDown:
+        announced = []
+    found = views(announced, asked.ledger.standing.hosts(), asked.ledger.running())
+    held = [(each.serial, f"{each.reason}; {each.remedy}") for each in asked.ledger.standing.quarantined_hosts()]
+    held += [(each.name, f"{each.state}; {each.why}") for each in found if each.why and each.state != "silent"]
+    return [f"host {name} gets no work: {why}" for name, why in held]
 
 
 @read("/audit", ADMINISTERS)
@@ -164,3 +205,12 @@ def _devices(asked: Asked, *, needed: bool = False) -> list[Device] | None:
         if needed:
             raise
         return None
+
+
+def labels_of(asked: Asked, row: ExperimentRow) -> tuple[int, ...] | None:
+    """Return the right classes of an experiment's set; None where it has none. Raises ModelFileError where they cannot
+    be read."""
+    dataset = row.experiment.workload.dataset
+    if dataset is None or dataset.labels_sha256 is None:
+        return None
+    return read_labels(Artifacts(asked.site().settings.state).path(dataset.labels_sha256))

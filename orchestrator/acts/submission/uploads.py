@@ -1,0 +1,133 @@
+"""Store the files that people send for their experiments, by project and SHA-256, while somebody uses them."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from orchestrator.coordination.artifacts import CHUNK_BYTES
+from orchestrator.model.errors import KeyTaken, ModelFileError, NotAllowed
+from orchestrator.system.private_files import make_private
+
+KEPT_S = 14 * 86400.0
+"""The time for which a file is kept that no submission names. An experiment keeps copies of its own."""
+PART = ".part"
+
+
+@dataclass(frozen=True)
+class Held:
+    """The part of a file that has come."""
+
+    bytes: int
+    whole: bool
+
+
+class Uploads:
+    """The files of one project, below `uploads/` of a state folder. Processes may share them."""
+
+    def __init__(self, state: Path, project: str, most_bytes: int) -> None:
+        self.state, self.project, self._most_bytes = state, project, most_bytes
+        self._folder = state / "uploads" / project
+
+    def held(self, sha256: str) -> Held:
+        """Return how much of a file is there. Raises ModelFileError for what is no SHA-256."""
+        whole = self._place(sha256)
+        for path, is_whole in ((whole, True), (whole.with_suffix(PART), False)):
+            with suppress(OSError):
+                return Held(path.stat().st_size, is_whole)
+        return Held(0, False)
+
+    def path(self, sha256: str) -> Path:
+        """Return a whole file, whose time begins anew. Raises ModelFileError where it is not there."""
+        try:
+            os.utime(path := self._place(sha256))
+        except OSError as e:
+            what = f"the project {self.project} has no file with the SHA-256 {sha256}"
+            raise ModelFileError(what, remedy=f"send it: PUT /files/{sha256}?project={self.project}") from e
+        return path
+
+    @contextmanager
+    def coming(self, sha256: str, offset: int, length: int) -> Iterator[Coming]:
+        """Take what comes of a file of `length` bytes, from `offset` on. What has come is kept where the rest does not.
+
+        Raises NotAllowed beyond the project's storage, KeyTaken where another request sends the same file, or where
+        the farm has not `offset` bytes of it.
+        """
+        part = self._place(sha256).with_suffix(PART)
+        make_private(self._folder)
+        self._tidy()
+        with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as e:
+                raise KeyTaken(f"{sha256} is being sent by another request") from e
+            if not part.exists() or not os.path.samestat(part.stat(), os.fstat(file.fileno())):
+                raise KeyTaken(f"{sha256} has just been sent by another request")
+            used = sum(each.stat().st_size for each in self._folder.iterdir() if each != part)
+            if used + length > self._most_bytes:
+                raise NotAllowed(
+                    f"the project {self.project} has {used} bytes of files and may have {self._most_bytes}; "
+                    f"{length} more are too many",
+                    remedy="send smaller files, or set FARM_PROJECT_FILES_BYTES where the farm runs",
+                )
+            has = os.fstat(file.fileno()).st_size
+            if offset != has:
+                raise KeyTaken(f"the farm has {has} bytes of {sha256}, not {offset}", remedy=f"send it from byte {has}")
+            yield Coming(file, part, sha256, length)
+
+    def _tidy(self) -> None:
+        """Remove what nobody used for a while, of all projects: it is all old, and may be sent again."""
+        for each in self._folder.parent.glob("*/*"):
+            with suppress(OSError):
+                if each.stat().st_mtime < time.time() - KEPT_S:
+                    each.unlink()
+
+    def _place(self, sha256: str) -> Path:
+        if not re.fullmatch(r"[0-9a-f]{64}", sha256):
+            raise ModelFileError(f"{sha256[:100]!r} is not a SHA-256: give its 64 hexadecimal digits in lower case")
+        return self._folder / sha256
+
+
+class Coming:
+    """A file that comes in pieces: counted and hashed while it does."""
+
+    def __init__(self, file: BinaryIO, part: Path, sha256: str, length: int) -> None:
+        self._file, self._part, self._sha256, self._length = file, part, sha256, length
+        self._digest, self.bytes = hashlib.sha256(), 0
+        while chunk := file.read(CHUNK_BYTES):
+            self._count(chunk)
+
+    def write(self, piece: bytes) -> None:
+        """Raises ModelFileError for more than was announced, or where the disk takes no more."""
+        if self.bytes + len(piece) > self._length:
+            self._part.unlink()
+            raise ModelFileError(f"more than the {self._length} bytes came that `Upload-Length` announces")
+        try:
+            self._file.write(piece)
+        except OSError as e:
+            raise ModelFileError(f"the farm cannot keep {self._sha256}: {e.strerror}", remedy="make room there") from e
+        self._count(piece)
+
+    def _count(self, piece: bytes) -> None:
+        self._digest.update(piece)
+        self.bytes += len(piece)
+
+    def end(self) -> Held:
+        """Keep the whole file once all has come. Raises ModelFileError where its content has another hash."""
+        self._file.flush()
+        if self.bytes < self._length:
+            return Held(self.bytes, False)
+        if (found := self._digest.hexdigest()) != self._sha256:
+            self._part.unlink()
+            raise ModelFileError(f"what came has the SHA-256 {found}, not {self._sha256}", remedy="send it again")
+        os.fsync(self._file.fileno())
+        self._part.replace(self._part.with_suffix(""))
+        return Held(self.bytes, True)
