@@ -19,7 +19,8 @@ from orchestrator.model.errors import Unreadable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
-from orchestrator.model.people import Door
+from orchestrator.model.people import COMMON, Door
+from orchestrator.model.usage import Account
 
 AnyRow = Row[*tuple[Any, ...]]
 
@@ -132,6 +133,8 @@ class RunningRow:
     """State of its job: placed, running, or cancelled while the session still stops."""
     alone: bool = False
     """Its host runs nothing beside it: workers fell silent while it ran."""
+    account: Account = Account(COMMON, "")
+    """The project and the submitter of its experiment."""
 
 
 @dataclass(frozen=True)

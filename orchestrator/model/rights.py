@@ -122,6 +122,18 @@ class Person:
 
 
 @dataclass(frozen=True)
+class Terms:
+    """What a project may have of the farm."""
+
+    share: float = 1.0
+    """Beside the shares of other projects whose jobs wait."""
+    phone_hours: float = 0.0
+    """The most that it may use in a week; 0: no limit."""
+    most_waiting: int = 0
+    """The most jobs that may wait; 0: no limit."""
+
+
+@dataclass(frozen=True)
 class Project:
     """A project, which owns experiments."""
 
@@ -129,6 +141,7 @@ class Project:
     since: float
     note: str
     members: Mapping[str, Role]
+    terms: Terms = Terms()
 
 
 @dataclass(frozen=True)

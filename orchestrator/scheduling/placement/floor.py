@@ -12,6 +12,7 @@ from orchestrator.model.device import Device, Health
 from orchestrator.model.live.lease import Lease
 from orchestrator.model.live.queue_view import Share, WaitingJob
 from orchestrator.model.live.waiting import WaitKind, WaitReason
+from orchestrator.scheduling.fair_use import FairUse
 from orchestrator.scheduling.policies import POLICIES, FairShare, PlacementPolicy
 
 from .conditions import can_meet, lacking, unmet
@@ -35,6 +36,9 @@ class Policy:
     """Devices that somebody holds: who, and the device as it is for the experiments that they submitted."""
     order: PlacementPolicy = field(default_factory=FairShare)
     """The farm's: in which order jobs come, and which devices they prefer, where their experiment does not say."""
+
+    use: FairUse = field(default_factory=FairUse)
+    """The use of the farm by project and person; nothing where all that waits is of one person."""
 
     def order_of(self, job: WaitingJob) -> PlacementPolicy:
         """Return what a job is placed by; the farm's where this version does not know what the experiment names."""
@@ -204,6 +208,8 @@ class Floor:
     def reason(self, job: WaitingJob) -> WaitReason:
         """Return why a job waits at the end of the placement: of one device, or in words of the first few candidates
         and by kind of those that it could use, where one that is busy comes first: it will be free."""
+        if spent := self.policy.use.why_not(job):
+            return WaitReason(kind=WaitKind.QUOTA, text=spent)
         known = self._known(job)
         if known.reason is None:
             known.reason = self._reason(job, set(filter(known.admits, job.candidates)))

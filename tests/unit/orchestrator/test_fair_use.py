@@ -1,0 +1,149 @@
+"""Fair use by simulated time, on the real placement: each project has its share, and nobody waits longer than that."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.ledger import Ledger
+from orchestrator.ledger.queue.untried import Untried
+from orchestrator.model.live.lease import Assignment, Lease
+from orchestrator.model.live.queue_view import WaitingJob
+from orchestrator.model.people import COMMON
+from orchestrator.model.record import Outcome
+from orchestrator.model.rights import Terms
+from orchestrator.model.usage import HALF_LIFE_S, Account, Used, recent_s, week_of, weight
+from orchestrator.scheduling.fair_use import UnderWay, fair_use
+from orchestrator.scheduling.placement import Floor, Policy, place
+from orchestrator.scheduling.placer import Placer
+from orchestrator.scheduling.policies import POLICIES
+from orchestrator.scheduling.queue_view import QueueView
+from orchestrator.spec.expansion.expand import expand
+
+from . import make
+
+START = 1.8e9
+HOUR_S = 3600.0
+
+
+@dataclass
+class Work:
+    """Endless work of an account: blocks of an experiment for any phone."""
+
+    account: Account
+    block_s: float
+    priority: int = 0
+    since: float = START
+    until: float = math.inf
+
+
+@dataclass
+class Lab:
+    """A farm by simulated time: the real placement, and phones that are free when their block's time is over."""
+
+    phones: int
+    work: list[Work]
+    terms: dict[str, Terms]
+    chance: random.Random
+    step_s: float = 10.0
+    now: float = START
+    began: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Phone -> its work's number, and when it began."""
+    used: dict[Account, dict[int, list[float]]] = field(default_factory=dict)
+    spells: list[tuple[Account, float, float]] = field(default_factory=list)
+    took_s: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._devices = {(each := make.device(f"S{n}", host=f"h{n // 400}")).serial: each for n in range(self.phones)}
+        self._ends: list[tuple[float, str]] = []
+        lease = Lease(serial="S", token=1, job_id="j", attempt=1, expires_at=math.inf)
+        self._leases, self._lease = dict[str, Lease](), lease
+        any_job = make.waiting("", *self._devices)
+        self._jobs = [
+            replace(any_job, experiment_id=f"e{n}", priority=work.priority, order=(n, 0),
+                    project=work.account.project, submitter=work.account.person)
+            for n, work in enumerate(self.work)
+        ]  # fmt: skip
+
+    def run(self, until: float) -> None:
+        while self.now < until:
+            self._end()
+            self._begin()
+            self.now += self.step_s
+
+    def _end(self) -> None:
+        while self._ends and self._ends[0][0] <= self.now:
+            at, serial = heapq.heappop(self._ends)
+            number, began = self.began.pop(serial)
+            del self._leases[serial]
+            account = self.work[number].account
+            sums = self.used.setdefault(account, {}).setdefault(week_of(at), [0.0, 0.0])
+            sums[0] += at - began
+            sums[1] += (at - began) * weight(at)
+            self.spells.append((account, began, at))
+            before = self.took_s.get(f"e{number}", at - began)
+            self.took_s[f"e{number}"] = before + 0.2 * (at - began - before)
+
+    def _begin(self) -> None:
+        under_way = defaultdict[Account, UnderWay](UnderWay)
+        for number, began in self.began.values():
+            count, elapsed_s, expected_s = under_way[self.work[number].account]
+            expected_s += max(self.now - began, self.took_s.get(f"e{number}", 0.0))
+            under_way[self.work[number].account] = UnderWay(count + 1, elapsed_s + self.now - began, expected_s)
+        used = {
+            account: Used(of[week_of(self.now)][0] if week_of(self.now) in of else 0.0,
+                          recent_s(((week, sums[1]) for week, sums in of.items()), self.now))
+            for account, of in self.used.items()
+        }  # fmt: skip
+        policy = Policy(use=fair_use(self.terms, used, under_way, self.took_s, self.now))
+        floor = Floor(self._devices, self._leases, policy, self.now)
+        groups = [
+            Untried(range(len(floor.free)), lambda n, job=job, number=number: replace(job, job_id=f"{number}-{n}"))
+            for number, (work, job) in enumerate(zip(self.work, self._jobs, strict=True))
+            if work.since <= self.now < work.until
+        ]
+        for job_id, serial in place(groups, floor, explain=0).assignments:
+            number = int(job_id.partition("-")[0])
+            lasts_s = self.work[number].block_s * self.chance.uniform(0.5, 1.5)
+            self.began[serial] = number, self.now
+            self._leases[serial] = self._lease
+            heapq.heappush(self._ends, (self.now + lasts_s, serial))
+
+    def time_of(self, since: float, until: float) -> dict[str, float]:
+        """Project -> its phone-time in between."""
+        found = defaultdict[str, float](float)
+        running = ((self.work[number].account, began, self.now) for number, began in self.began.values())
+        for account, began, ended in (*self.spells, *running):
+            found[account.project] += max(0.0, min(ended, until) - max(began, since))
+        return found
+
+
+def drawn(chance: random.Random, phones: int, longest_s: float) -> Lab:
+    """Projects of different shares; people in them, with blocks of different lengths and priorities."""
+    terms = {f"p{n}": Terms(share=chance.choice([0.5, 1.0, 2.0, 3.0])) for n in range(chance.randint(2, 5))}
+    work = [
+        Work(Account(name, f"{name}.{n}"), longest_s * chance.uniform(0.05, 1.0), chance.choice([0, 0, 5]))
+        for name in terms
+        for n in range(chance.randint(1, 3))
+    ]
+    return Lab(phones, work, terms, chance)
+
+
+@pytest.mark.parametrize(("phones", "longest_s"), [(60, 120.0), (10_000, 1500.0)])
+def test_each_project_has_its_share_within_a_twentieth(phones: int, longest_s: float, seed: int) -> None:
+    lab = drawn(random.Random(f"{seed}:{phones}"), phones, longest_s)
+    lab.step_s = longest_s / 50
+    lab.run(START + HOUR_S)
+    found = lab.time_of(START, START + HOUR_S)
+    whole, shares = sum(found.values()), sum(each.share for each in lab.terms.values())
+    assert whole > 0.9 * phones * HOUR_S, "phones were left free"
+    for name, terms in lab.terms.items():
+        assert found[name] / whole == pytest.approx(terms.share / shares, rel=0.05), (name, lab.terms, lab.work)
