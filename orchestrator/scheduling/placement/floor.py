@@ -137,7 +137,7 @@ class Floor:
         if (taken := self._served.get(job.experiment_id)) is not None:
             share = replace(share, serial=taken)
         serial = self.policy.order_of(job).device_of(share)
-        alive = serial in job.candidates and serial in self._devices
+        alive = serial in self._devices and serial in job.candidates  # of thousands, where a device is named alone
         return serial if alive and self._device(job, serial).state.health is Health.READY else ""
 
     def take(self, serial: str, job: WaitingJob) -> None:

@@ -7,18 +7,18 @@ import math
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import Ledger, Start
 from orchestrator.ledger.queue.untried import Untried
 from orchestrator.model.live.lease import Assignment, Lease
 from orchestrator.model.live.queue_view import WaitingJob
+from orchestrator.model.live.waiting import WaitKind
 from orchestrator.model.people import COMMON
-from orchestrator.model.record import Outcome
 from orchestrator.model.rights import Terms
 from orchestrator.model.usage import HALF_LIFE_S, Account, Used, recent_s, week_of, weight
 from orchestrator.scheduling.fair_use import UnderWay, fair_use
@@ -130,7 +130,7 @@ def drawn(chance: random.Random, phones: int, longest_s: float) -> Lab:
     """Projects of different shares; people in them, with blocks of different lengths and priorities."""
     terms = {f"p{n}": Terms(share=chance.choice([0.5, 1.0, 2.0, 3.0])) for n in range(chance.randint(2, 5))}
     work = [
-        Work(Account(name, f"{name}.{n}"), longest_s * chance.uniform(0.05, 1.0), chance.choice([0, 0, 5]))
+        Work(Account(name, f"{name}.{n}"), longest_s * chance.uniform(0.2, 1.0), chance.choice([0, 0, 5]))
         for name in terms
         for n in range(chance.randint(1, 3))
     ]
@@ -140,10 +140,99 @@ def drawn(chance: random.Random, phones: int, longest_s: float) -> Lab:
 @pytest.mark.parametrize(("phones", "longest_s"), [(60, 120.0), (10_000, 1500.0)])
 def test_each_project_has_its_share_within_a_twentieth(phones: int, longest_s: float, seed: int) -> None:
     lab = drawn(random.Random(f"{seed}:{phones}"), phones, longest_s)
-    lab.step_s = longest_s / 50
+    lab.step_s = longest_s / 25
     lab.run(START + HOUR_S)
     found = lab.time_of(START, START + HOUR_S)
     whole, shares = sum(found.values()), sum(each.share for each in lab.terms.values())
     assert whole > 0.9 * phones * HOUR_S, "phones were left free"
     for name, terms in lab.terms.items():
         assert found[name] / whole == pytest.approx(terms.share / shares, rel=0.05), (name, lab.terms, lab.work)
+
+
+def test_nobody_waits_behind_anothers_backlog_for_longer_than_their_share_says(seed: int) -> None:
+    """A project that used the farm alone for hours waits for a bound that its share gives; the others for a block."""
+    chance = random.Random(seed)
+    phones, block_s = 20, 240.0
+    terms = {name: Terms(share=chance.choice([1.0, 2.0, 4.0])) for name in ("first", "second", "third")}
+    since = [START, START + chance.uniform(1, 8) * HOUR_S, START + chance.uniform(9, 10) * HOUR_S]
+    work = [Work(Account(name, "p"), block_s, since=at) for name, at in zip(terms, since, strict=True)]
+    lab = Lab(phones, work, terms, chance, step_s=30.0)
+    lab.run(START + 14 * HOUR_S)
+    whole = sum(each.share for each in terms.values())
+    for name, at in zip(terms, since, strict=True):
+        begun = sorted(began for account, began, _ in lab.spells if account.project == name)
+        gaps = [after - before for before, after in pairwise([at, *begun, lab.now])]
+        used_before = name != "third"
+        most_s = HALF_LIFE_S * math.log2(whole / terms[name].share) if used_before else 0.0
+        its_phones = phones * terms[name].share / whole
+        assert max(gaps) <= most_s + 2 * block_s * (1 + 1 / its_phones), (name, since, terms)
+
+
+def test_a_project_uses_no_more_than_its_hours_and_says_so(seed: int) -> None:
+    """What it began is finished: of blocks whose duration is known hardly any begins that ends after its limit."""
+    chance = random.Random(seed)
+    hours = chance.uniform(2, 8)
+    terms = {"short": Terms(share=9.0, phone_hours=hours)}
+    work = [Work(Account(name, name), 120.0) for name in ("short", "other")]
+    lab = Lab(16, work, terms, chance)
+    lab.run(START + 2 * HOUR_S)
+    used_s = lab.time_of(START, lab.now)["short"]
+    assert 3600 * hours - 16 * 180 <= used_s <= 3600 * hours + 16 * 180
+    known = {Account("short", "short"): Used(week_s=3600 * hours)}
+    policy = Policy(use=fair_use(terms, known, {}, {}, lab.now))
+    mine = make.waiting("mine", "A", project="short")
+    found = place([[mine]], Floor({"A": make.device("A")}, {}, policy, lab.now))
+    assert found.assignments == () and found.waiting["mine"].kind is WaitKind.QUOTA
+    assert f"its {hours:g} phone-hours" in found.waiting["mine"].text
+
+
+def test_within_a_project_priority_comes_first_and_beside_another_it_does_not() -> None:
+    high = make.waiting("high", "A", experiment_id="a", project="used", submitter="anna", priority=9, order=(0, 0))
+    low = make.waiting("low", "A", experiment_id="b", project="used", submitter="bob", order=(1, 0))
+    other = make.waiting("other", "A", experiment_id="c", project="fresh", submitter="carla", order=(2, 0))
+    used = {Account("used", "anna"): Used(recent_s=60.0)}
+    policy = Policy(use=fair_use({}, used, {}, {}, START))
+
+    def first(*jobs: WaitingJob) -> str:
+        ((job_id, _),) = place([[job] for job in jobs], Floor({"A": make.device("A")}, {}, policy, START)).assignments
+        return job_id
+
+    assert first(low, high) == "high" and first(high, other, low) == "other"
+    assert first(low, replace(high, priority=0)) == "low", "of the same priority: the person who used less"
+
+
+def test_the_ledger_and_the_placer_share_as_the_simulation_does(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An hour of a whole ledger, view and placer, by simulated time."""
+    clock, share = [START], random.Random(seed).choice([1.0, 1.5, 3.0])
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+    devices = {f"S{n}": make.device(f"S{n}") for n in range(8)}
+    with Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
+        ledger.people.add_project("vision", "", Terms(share=share))
+        queue = QueueView(ledger)
+        placer = Placer(queue, POLICIES["fair_share"], ledger)
+        for name, who, project in (("a", "anna", "vision"), ("b", "bob", "vision"), ("c", "carla", COMMON)):
+            experiment = make.many(300, count="any", name=name)
+            jobs = expand(experiment, name, [*devices.values()]).jobs
+            ledger.submit(name, experiment, jobs, by=who, project=project)
+        running, time_of = dict[str, tuple[float, Assignment]](), defaultdict[str, float](float)
+        while clock[0] < START + HOUR_S:
+            for serial, (ends, one) in list(running.items()):
+                if ends <= clock[0]:
+                    ledger.keep(make.record(one.job, attempt=one.attempt, token=one.token, serial=serial))
+                    time_of[one.job.experiment_id] += clock[0] - running.pop(serial)[0] + 120.0
+            queue.refresh()
+            leases = {s: Lease(serial=s, job_id=one.job_id, attempt=1, token=one.token, expires_at=math.inf)
+                      for s, (_, one) in running.items()}  # fmt: skip
+            starts = [Start(job_id, s, "lab") for job_id, s in placer.place(devices, leases, 0, {}).assignments]
+            running |= {one.serial: (clock[0] + 120.0, one) for one in ledger.begin_attempts(starts, 60.0)}
+            clock[0] += 30.0
+        used = ledger.people.used(clock[0])
+    whole = sum(time_of.values())
+    assert (time_of["a"] + time_of["b"]) / whole == pytest.approx(share / (share + 1), rel=0.05)
+    assert time_of["a"] == pytest.approx(time_of["b"], rel=0.06)
+    told = {account.project + account.person: each.week_s for account, each in used.items()}
+    assert told == pytest.approx(
+        {"visionanna": time_of["a"], "visionbob": time_of["b"], "commoncarla": time_of["c"]}, abs=1e-3
+    )
