@@ -7,9 +7,12 @@ counts for the more the later in its week it was used, so that keeping it is an 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from .people import COMMON
 
 HALF_LIFE_S = 3600.0
 """A project with the share s of the farm waits for this times log2(1/s) at most, whatever it used before."""
@@ -23,6 +26,9 @@ class Account(NamedTuple):
 
     project: str
     person: str
+
+
+NOBODY = Account(COMMON, "")
 
 
 @dataclass(frozen=True)
@@ -47,9 +53,9 @@ def beginning(week: int) -> float:
 
 def weight(at: float) -> float:
     """Return what a second used at a Unix time counts for beside those of its week's begin."""
-    return float(2.0 ** ((at - beginning(week_of(at))) / HALF_LIFE_S))
+    return math.exp2((at - beginning(week_of(at))) / HALF_LIFE_S)
 
 
 def recent_s(weighted: Iterable[tuple[int, float]], now: float) -> float:
     """Return what weighted seconds by week count for at a Unix time."""
-    return sum(seconds * 2.0 ** ((beginning(week) - now) / HALF_LIFE_S) for week, seconds in weighted)
+    return sum(seconds * math.exp2((beginning(week) - now) / HALF_LIFE_S) for week, seconds in weighted)

@@ -16,18 +16,17 @@ from math import inf
 from typing import NamedTuple
 
 from orchestrator.model.live.queue_view import WaitingJob
-from orchestrator.model.rights import Terms
+from orchestrator.model.rights import USUAL, Terms
 from orchestrator.model.usage import HALF_LIFE_S, WEEK_S, Account, Used, beginning, week_of
 
 FIRST_S = 10.0
 """The duration of a block of which nothing is known."""
-_TERMS = Terms()
 
 
 class UnderWay(NamedTuple):
     """The blocks of an account that have not ended."""
 
-    count: int = 0
+    blocks: float = 0
     elapsed_s: float = 0.0
     """Their phone-time until now."""
     expected_s: float = 0.0
@@ -44,19 +43,13 @@ class FairUse:
     of_person: Mapping[Account, float] = field(default_factory=dict)
     left_s: Mapping[str, float] = field(default_factory=dict)
     """The time that projects may use until the week ends; another one has no limit."""
-    took_s: Mapping[str, float] = field(default_factory=dict)
-    """Duration of a block by experiment, where it is known."""
     horizon_s: float = FIRST_S
     """What a phone at work counts for beside its time until now."""
     until: float = 0.0
     """Unix time at which the week ends."""
 
     def share_of(self, project: str) -> float:
-        return self.terms.get(project, _TERMS).share
-
-    def block_s(self, experiment_id: str) -> float:
-        """Return what a block of an experiment takes, as far as that is known."""
-        return self.took_s.get(experiment_id, 0.0)
+        return self.terms.get(project, USUAL).share
 
     def why_not(self, job: WaitingJob) -> str:
         """Return why a job's project may use no phone now; empty: it may."""
@@ -79,9 +72,9 @@ def fair_use(
     weeks = defaultdict[str, float](float)
     for account in {*used, *under_way}:
         known, now_on = used.get(account, Used()), under_way.get(account, UnderWay())
-        of_person[account] = known.recent_s + now_on.elapsed_s + now_on.count * horizon_s
+        of_person[account] = known.recent_s + now_on.elapsed_s + now_on.blocks * horizon_s
         of_project[account.project] += of_person[account]
         weeks[account.project] += known.week_s + now_on.expected_s
     left_s = {name: 3600 * its.phone_hours - weeks[name] for name, its in terms.items() if its.phone_hours}
     until = beginning(week_of(now)) + WEEK_S
-    return FairUse(terms, of_project, of_person, left_s, took_s, horizon_s, until)
+    return FairUse(terms, of_project, of_person, left_s, horizon_s, until)

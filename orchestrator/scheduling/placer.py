@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import Hold, Ledger
 from orchestrator.ledger.queue.news import HEADS
 from orchestrator.model.device import Device
 from orchestrator.model.live.lease import Lease
@@ -28,7 +28,9 @@ BEGIN_PER_TURN = HEADS
 MAX_REASONS = 2000
 AGAIN_S = 1.0
 """The time for which a placement that found nothing is believed while nothing changes: pauses and rests end."""
-NOBODYS: Mapping[str, tuple[str, Device]] = MappingProxyType({})
+Held = Mapping[str, tuple[Sequence[Hold], Device]]
+NOBODYS: Held = MappingProxyType({})
+NEVER: Mapping[str, Sequence[Hold]] = MappingProxyType({})
 NO_USE = FairUse()
 SHARE = 0.05
 """The share of the time for placing again where nothing changed, and for saying why jobs wait."""
@@ -53,7 +55,8 @@ class Placer:
         leases: Mapping[str, Lease],
         version: int,
         limits: Mapping[str, int],
-        held: Mapping[str, tuple[str, Device]] = NOBODYS,
+        held: Held = NOBODYS,
+        reserved: Mapping[str, Sequence[Hold]] = NEVER,
     ) -> Placement:
         """Return what begins now, and why the first of the other jobs wait, as found out lately. `version`: another one
         where leases were acquired or ended; one that the caller knows to be gone may lack already."""
@@ -67,10 +70,10 @@ class Placer:
         self._explained = explain
         with self._placing.doing():
             if not explain:
-                placement = self._placement(devices, leases, limits, held, explain=0)
+                placement = self._placement(devices, leases, limits, held, reserved, explain=0)
             else:
                 with self._explaining.doing():
-                    placement = self._placement(devices, leases, limits, held, explain=MAX_REASONS)
+                    placement = self._placement(devices, leases, limits, held, reserved, explain=MAX_REASONS)
                 self._waiting = placement.waiting
         return replace(placement, waiting=self._waiting)
 
@@ -79,7 +82,8 @@ class Placer:
         devices: Mapping[str, Device],
         leases: Mapping[str, Lease],
         limits: Mapping[str, int],
-        held: Mapping[str, tuple[str, Device]],
+        held: Held,
+        reserved: Mapping[str, Sequence[Hold]],
         explain: int,
     ) -> Placement:
         if self._queue.is_empty:
@@ -88,6 +92,8 @@ class Placer:
         policy = Policy(
             host_limits=limits,
             held=held,
+            reserved=reserved,
+            took_s=self._queue.took_s,
             shares=self._queue.shares,
             labels={row.job_id: row.label for row in rows} if explain else {},
             order=self._order,

@@ -6,13 +6,13 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from orchestrator.ledger.database import Database
-from orchestrator.ledger.rows import AnyRow
-from orchestrator.ledger.tables import MEMBERS, PEOPLE, PROJECTS
+from orchestrator.ledger.rows import AnyRow, JobState
+from orchestrator.ledger.tables import EXPERIMENTS, JOBS, MEMBERS, PEOPLE, PROJECTS
 from orchestrator.model.people import COMMON, Kind, Role
-from orchestrator.model.rights import Grants, Person, Project, Terms
+from orchestrator.model.rights import USUAL, Grants, Person, Project, Terms
 from orchestrator.model.usage import Account, Used
 
 from . import tokens
@@ -76,7 +76,7 @@ class People:
             }
         return [found[name] for name in sorted(found)]
 
-    def add_project(self, name: str, note: str, terms: Terms = Terms()) -> None:
+    def add_project(self, name: str, note: str, terms: Terms = USUAL) -> None:
         with self._database.write() as connection:
             row = {"name": name, "since": time.time(), "note": note, **vars(terms)}
             connection.execute(insert(PROJECTS).values(**row))
@@ -94,6 +94,13 @@ class People:
         with self._database.read() as connection:
             rows = connection.execute(select(PROJECTS.c.name, *(PROJECTS.c[each] for each in _TERMS)))
             return {row.name: _terms(row) for row in rows}
+
+    def waiting(self, project: str) -> int:
+        """Return the number of its jobs that wait."""
+        mine = select(EXPERIMENTS.c.sequence).where(EXPERIMENTS.c.project == project)
+        wait = (JOBS.c.state == JobState.WAITING) & JOBS.c.experiment.in_(mine)
+        with self._database.read() as connection:
+            return connection.scalar(select(func.count()).select_from(JOBS).where(wait)) or 0
 
     def used(self, now: float) -> dict[Account, Used]:
         """Return the phone-time of each account, as it counts at a Unix time."""

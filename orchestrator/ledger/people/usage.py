@@ -36,7 +36,7 @@ def charge(connection: Connection, spells: Iterable[Spell]) -> None:
     if not lasted:
         return
     rows = connection.execute(_ACCOUNTS, {"these": padded({each.experiment for each in lasted})})
-    accounts = {row.sequence: (row.project, row.submitted_by) for row in rows}
+    accounts = {row.sequence: Account(row.project, row.submitted_by) for row in rows}
     added = defaultdict[tuple[str, str, int], list[float]](lambda: [0.0, 0.0])
     for each in lasted:
         if each.experiment in accounts:

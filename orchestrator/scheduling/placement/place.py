@@ -1,9 +1,9 @@
 """Placement: which waiting job goes to which free device now. A pure function of its arguments, whatever their order.
 
 Laws: at most one job a device; only devices that are ready, free and candidates; no runnable job is left while one of
-its devices is free and its project may use one; then the project that used least of its share; in it the policy's order,
-by default priority first; then the person who used least, then the experiment that runs least (and was served longest
-ago), then the order of submission. A job that must be alone comes before all: its host takes nothing
+its devices is free and its project may use one; then the project that used least of its share; in it the policy's
+order, by default priority first; then the person who used least, then the experiment that runs least (and was served
+longest ago), then the order of submission. A job that must be alone comes before all: its host takes nothing
 beside it, and nothing new until it is empty.
 """
 
@@ -21,7 +21,6 @@ from orchestrator.model.live.waiting import WaitReason
 from orchestrator.model.usage import Account
 
 from .floor import Floor, Policy
-
 
 K = TypeVar("K", str, Account)
 
@@ -96,7 +95,7 @@ class _Turns:
     """Whose turn is next, from the projects down to the jobs of an experiment."""
 
     def __init__(self, policy: Policy, assigned: Mapping[str, str]) -> None:
-        self._use, self._assigned = policy.use, assigned
+        self._use, self._took_s, self._assigned = policy.use, policy.took_s, assigned
         self._running = {experiment: share.running for experiment, share in policy.shares.items()}
         self._served: dict[str, tuple[int, float]] = {e: (0, share.served_at) for e, share in policy.shares.items()}
         self._left_s = dict(policy.use.left_s)
@@ -140,7 +139,7 @@ class _Turns:
     def _is_spent(self, job: WaitingJob) -> bool:
         """Return whether a project may use no further phone, now that this job has one."""
         if job.project in self._left_s:
-            self._left_s[job.project] -= self._use.block_s(job.experiment_id)
+            self._left_s[job.project] -= self._took_s.get(job.experiment_id, 0.0)
         return self._left_s.get(job.project, inf) <= 0
 
     def _of_person(self, queues: Sequence[_Queue]) -> Iterator[WaitingJob]:
