@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.ledger import Ledger, Start
+from orchestrator.ledger import Hold, Ledger, Start
 from orchestrator.ledger.queue.untried import Untried
+from orchestrator.ledger.said.eligible_devices import Barred
 from orchestrator.model.live.lease import Assignment, Lease
 from orchestrator.model.live.queue_view import WaitingJob
 from orchestrator.model.live.waiting import WaitKind
@@ -54,11 +55,16 @@ class Lab:
     terms: dict[str, Terms]
     chance: random.Random
     step_s: float = 10.0
+    varies: float = 0.5
+    """The part by which blocks are longer or shorter than they are on average."""
+    holds: list[Hold] = field(default_factory=list)
     now: float = START
     began: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Phone -> its work's number, and when it began."""
     used: dict[Account, dict[int, list[float]]] = field(default_factory=dict)
     spells: list[tuple[Account, float, float]] = field(default_factory=list)
+    on: dict[str, list[tuple[Account, float, float]]] = field(default_factory=lambda: defaultdict(list))
+    """Phone -> who used it, from when to when."""
     took_s: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -89,6 +95,7 @@ class Lab:
             sums[0] += at - began
             sums[1] += (at - began) * weight(at)
             self.spells.append((account, began, at))
+            self.on[serial].append((account, began, at))
             before = self.took_s.get(f"e{number}", at - began)
             self.took_s[f"e{number}"] = before + 0.2 * (at - began - before)
 
@@ -103,8 +110,15 @@ class Lab:
                           recent_s(((week, sums[1]) for week, sums in of.items()), self.now))
             for account, of in self.used.items()
         }  # fmt: skip
-        policy = Policy(use=fair_use(self.terms, used, under_way, self.took_s, self.now))
-        floor = Floor(self._devices, self._leases, policy, self.now)
+        lasting = [each for each in self.holds if each.until is None or each.until > self.now]
+        begun = tuple(each for each in lasting if not each.is_to_come)
+        bars = Barred({}, (), (), {}, begun, tuple(each for each in lasting if each.is_to_come))
+        policy = Policy(
+            use=fair_use(self.terms, used, under_way, self.took_s, self.now), took_s=self.took_s,
+            held=bars.held_for(self._devices) if begun else {}, reserved=bars.to_come,
+        )  # fmt: skip
+        as_held = {each.serial: each for each in bars.applied([*self._devices.values()])} if begun else self._devices
+        floor = Floor(as_held, self._leases, policy, self.now)
         groups = [
             Untried(range(len(floor.free)), lambda n, job=job, number=number: replace(job, job_id=f"{number}-{n}"))
             for number, (work, job) in enumerate(zip(self.work, self._jobs, strict=True))
@@ -112,7 +126,7 @@ class Lab:
         ]
         for job_id, serial in place(groups, floor, explain=0).assignments:
             number = int(job_id.partition("-")[0])
-            lasts_s = self.work[number].block_s * self.chance.uniform(0.5, 1.5)
+            lasts_s = self.work[number].block_s * self.chance.uniform(1 - self.varies, 1 + self.varies)
             self.began[serial] = number, self.now
             self._leases[serial] = self._lease
             heapq.heappush(self._ends, (self.now + lasts_s, serial))
@@ -184,6 +198,33 @@ def test_a_project_uses_no_more_than_its_hours_and_says_so(seed: int) -> None:
     found = place([[mine]], Floor({"A": make.device("A")}, {}, policy, lab.now))
     assert found.assignments == () and found.waiting["mine"].kind is WaitKind.QUOTA
     assert f"its {hours:g} phone-hours" in found.waiting["mine"].text
+
+
+def test_a_reservation_begins_one_block_late_at_most(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of blocks whose duration is known none lasts into it; in its time nobody else begins there, and its holder does
+    at once. A person's is beside their project's pool."""
+    chance, step_s = random.Random(seed), 5.0
+    work = [Work(Account(name, f"{name}.p"), chance.uniform(60, 400)) for name in ("a", "b", "c")]
+    lab = Lab(12, work, {}, chance, step_s=step_s, varies=0.0)
+    monkeypatch.setattr(time, "time", lambda: lab.now)
+    for n in range(12):
+        begins, account = START + chance.uniform(1000, 3000), chance.choice(work).account
+        pool = chance.choice(["", "", account.project])
+        if pool:
+            lab.holds.append(Hold(f"S{n}", "x", START, None, "", project=pool))
+        project, until = "" if pool else chance.choice(["", account.project]), begins + chance.uniform(500, 1500)
+        lab.holds.append(Hold(f"S{n}", account.person, START, until, "", project=project, begins=begins))
+    lab.run(START + 2 * HOUR_S)
+    known_at = START + max(each.block_s for each in work) + step_s
+    for hold in lab.holds:
+        until = hold.until or math.inf
+        others = [each for each in lab.on[hold.serial] if not hold.admits(each[0])]
+        assert not [began for _, began, _ in others if hold.begins <= began < until], hold
+        late = [(began, ended) for _, began, ended in others if began < hold.begins < ended - step_s]
+        assert hold.is_pool or all(began < known_at for began, _ in late), (hold, late)
+        own = [began for account, began, _ in lab.on[hold.serial] if hold.admits(account) and began >= hold.begins]
+        free_at = max([hold.begins, *(ended for _, began, ended in lab.on[hold.serial] if began < hold.begins < ended)])
+        assert hold.is_pool or free_at + step_s > until or min(own) <= free_at + 2 * step_s, hold
 
 
 def test_within_a_project_priority_comes_first_and_beside_another_it_does_not() -> None:
