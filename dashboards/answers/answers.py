@@ -12,7 +12,7 @@ from orchestrator.answers import Story, all_in_brief, how_far, story_of, unfinis
 from orchestrator.answers.hosts import HostView, views
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.ledger import AuditRow, ExperimentRow, ListedJob
+from orchestrator.ledger import AuditRow, ExperimentRow, Hold, ListedJob
 from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.device import Device
 from orchestrator.model.errors import ModelFileError, ServiceDown
@@ -185,6 +185,13 @@ def projects(asked: Asked, first: First = 0, most: Most = 50) -> Page[Project]:
     """List the projects that who asks may view, with their members."""
     seen = asked.actor.grants.visible
     found = [each for each in asked.ledger.people.projects() if seen is None or each.name in seen]
+    return page(found[first : first + most], first, len(found))
+
+
+@read("/reservations", SEES_ANYTHING)
+def reservations(asked: Asked, first: First = 0, most: Most = 50) -> Page[Hold]:
+    """List who has which devices, now and later: holds, reservations and pools, by device and begin."""
+    found = asked.ledger.standing.reservations()
     return page(found[first : first + most], first, len(found))
 
 

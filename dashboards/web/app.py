@@ -23,7 +23,7 @@ from .events import Events
 from .look import Watch
 from .own_figures import OwnFigures
 from .page import Make
-from .pages import audit, charts, devices, experiments, fleet, glossary, hosts, jobs, nights, queue, ranking
+from .pages import audit, calendar, charts, devices, experiments, fleet, glossary, hosts, jobs, nights, queue, ranking
 from .protection import Protection
 from .renderer import Renderer
 
@@ -39,6 +39,7 @@ PAGES: dict[str, Make] = {
     "/nights": nights.nights,
     "/nights/{id}": nights.night,
     "/hosts": hosts.hosts,
+    "/calendar": calendar.calendar,
     "/charts": charts.charts,
     "/charts/{board}": charts.charts,
     "/audit": audit.audit,

@@ -37,7 +37,7 @@ FOLDER = Path(__file__).parent
 HOUSE_STYLE = Path(report.__file__).with_name("report.css")
 ROOMS = (("fleet", "/", "Fleet"), ("queue", "/queue", "Queue"), ("experiments", "/experiments", "Experiments"),
          ("ranking", "/ranking", "Ranking"), ("nights", "/nights", "Nights"),
-         ("hosts", "/hosts", "Hosts"), ("charts", "/charts", "Charts"),
+         ("hosts", "/hosts", "Hosts"), ("calendar", "/calendar", "Calendar"), ("charts", "/charts", "Charts"),
          ("audit", "/audit", "Audit"), ("glossary", "/glossary", "Glossary"))  # fmt: skip
 
 

@@ -43,7 +43,7 @@ class Held(Done):
     @property
     def lines(self) -> list[str]:
         return [
-            *(f"{each.serial} is held {each.text}" for each in self.holds),
+            *(f"{each.serial} is {each.said}" for each in self.holds),
             *(f"{each.label} on {each.serial} is finished first" for each in self.running),
             *(f"{each.label} on {each.serial} goes back into the queue" for each in self.handed_back),
         ]
@@ -70,7 +70,7 @@ def hold(
     if not wanted:
         raise SpecError("no device is named", remedy="name one or more; `farm devices` lists them")
     leases = Leases(acting.site.redis()) if now else None
-    _check_known(acting, wanted)
+    check_known(acting, wanted)
     take(acting, wanted, until, note, alone=alone or now)
     rows = [row for row in ledger.running() if row.serial in wanted]
     if leases is not None:
@@ -78,18 +78,26 @@ def hold(
             ledger.end_attempt(row.job_id, row.attempt, Outcome.LOST, HELD)
             acting.effects.append(partial(leases.release, row.serial, row.token))  # its session then finds out
     running = [Running(row.serial, row.label) for row in rows]
-    made = [each for each in ledger.standing.holds() if each.serial in wanted]
+    made = [each for each in ledger.standing.holds() if each.serial in wanted and not each.is_reserved]
     return Held(made, [] if now else running, running if now else [])
 
 
 def take(acting: Acting, serials: Sequence[str], until: float | None, note: str, *, alone: bool) -> None:
-    """Hold devices for who acts. Raises DeviceBusy where somebody else holds one."""
-    if others := acting.ledger.standing.hold(serials, acting.actor.who, until, note, alone=alone):
-        what = "; ".join(f"{other.serial} is held {other.text}" for other in others)
-        raise DeviceBusy(what, remedy=f"ask {others[0].who}; `farm release {others[0].serial}` ends it")
+    """Hold devices for who acts. Raises DeviceBusy where somebody else holds one, or has reserved it for that time."""
+    check_free(acting.ledger.standing.hold(serials, acting.actor.who, until, note, alone=alone))
 
 
-def _check_known(acting: Acting, serials: Sequence[str]) -> None:
+def check_free(others: Sequence[Hold]) -> None:
+    """Raise DeviceBusy where there are holds of others."""
+    if others:
+        what, first = "; ".join(f"{other.serial} is {other.said}" for other in others), others[0]
+        plain = not (first.is_to_come or first.is_pool)
+        end = f"farm release {first.serial}" if plain else f"farm devices unreserve {first.id}"
+        raise DeviceBusy(what, remedy=f"give another time, or ask {first.who}; `{end}` ends it")
+
+
+def check_known(acting: Acting, serials: Sequence[str]) -> None:
+    """Raise UnknownName for a device that no host announces and no experiment names."""
     inventory = acting.inventory()
     announced = [device.serial for device in inventory.devices()] if inventory is not None else []
     unknown = sorted(set(serials) - set(announced) - acting.ledger.standing.known_devices(serials))
@@ -114,7 +122,7 @@ def release(acting: Acting, name: str) -> Released:
     sick because settings cannot be put back. Raises Unsupported where it is none of these."""
     its, phones = acting.ledger.standing, acting.site.phones
     kept = [each.serial for each in (*its.quarantined(), *its.quarantined_hosts())]
-    kept += [each.serial for each in its.holds()]
+    kept += [each.serial for each in its.holds() if not each.is_pool]
     ended = [its.clear_quarantine(name), its.clear_host(name), its.end_hold(name)]
     with suppress(DeviceBusy):  # what a session has changed it puts back itself: nothing is left behind
         ended.append(phones is not None and phones.let_be(name))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import Hold, Ledger
 from orchestrator.model.errors import ServiceDown
 from orchestrator.model.rights import Actor
 
@@ -28,7 +28,7 @@ def held(site: Site, actor: Actor, serials: Sequence[str], note: str) -> Iterato
     acting = Acting(site, actor)
     ledger, who = acting.ledger, actor.who
     lasts = time.time() + HOLD_S
-    own = [each for each in ledger.standing.holds() if each.who == who and each.serial in serials]
+    own = [each for each in _mine(ledger, who) if each.serial in serials]
     mine = [each for each in own if each.until is None or each.until > lasts]
     fresh = sorted(set(serials) - {each.serial for each in mine})
     with ledger.together():
@@ -54,7 +54,7 @@ def held(site: Site, actor: Actor, serials: Sequence[str], note: str) -> Iterato
         renewing.join()
         with suppress(ServiceDown):  # they end by themselves; what was measured must not be lost by it
             _end(site, actor, renewal.still_held())
-            kept = {hold.serial for hold in ledger.standing.holds() if hold.who == who}
+            kept = {hold.serial for hold in _mine(ledger, who)}
             for each in mine:
                 if each.serial in kept:
                     ledger.standing.hold([each.serial], who, each.until, each.note)
@@ -68,6 +68,11 @@ def _end(site: Site, actor: Actor, serials: Sequence[str]) -> None:
             ledger.audit.note(actor, release.__name__, some(ended), "the program that held it has ended")
 
 
+def _mine(ledger: Ledger, who: str) -> list[Hold]:
+    """Return what somebody holds; what was reserved for them is beside that."""
+    return [each for each in ledger.standing.holds() if each.who == who and not each.is_reserved]
+
+
 class Renewal:
     """Holds that are to last. One that somebody released stays released; one that ended because the ledger was away for
     longer than `HOLD_S` is taken again, where nobody else has taken the device since."""
@@ -79,7 +84,7 @@ class Renewal:
 
     def renew(self) -> None:
         """Raises ServiceDown."""
-        holds = {hold.serial: hold.who for hold in self._ledger.standing.holds()}
+        holds = {hold.serial: hold.who for hold in self._ledger.standing.holds() if not hold.is_reserved}
         if time.time() < self.until:
             self._kept = [serial for serial in self._kept if holds.get(serial) == self._who]
             wanted = self._kept
@@ -91,5 +96,4 @@ class Renewal:
 
     def still_held(self) -> list[str]:
         """Raises ServiceDown."""
-        found = self._ledger.standing.holds()
-        return [hold.serial for hold in found if hold.who == self._who and hold.serial in self._kept]
+        return [hold.serial for hold in _mine(self._ledger, self._who) if hold.serial in self._kept]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.figures.block_times import BlockTimes, Drawn
 from orchestrator.model.device import Device, Health
+from orchestrator.model.usage import Account
 
 from .remaining_run import run
 
@@ -70,7 +71,24 @@ def when_it_ends(ledger: Ledger, experiment_id: str, devices: Sequence[Device] |
     """Return the end of an experiment that is not over. `devices`: as placement sees them; None where no farm runs."""
     if devices is None:
         return Ending(unknown="no farm answers")
-    return ending(ledger.outlook(experiment_id), devices, time.time(), experiment_id)
+    return ending(ledger.outlook(experiment_id), _as_for(ledger, experiment_id, devices), time.time(), experiment_id)
+
+
+def _as_for(ledger: Ledger, experiment_id: str, devices: Sequence[Device]) -> list[Device]:
+    """Return the devices as they are for an experiment: what its people hold or reserved is free for it."""
+    if not any(device.state.health is Health.HELD for device in devices):
+        return list(devices)
+    place, open_to = ledger.place_of(experiment_id), dict[str, bool]()
+    for hold in ledger.standing.holds():
+        admits = hold.admits(Account(place.project, place.owner))
+        open_to[hold.serial] = open_to.get(hold.serial, True) and admits
+    free = {"health": Health.READY, "ready_at": None}
+    return [
+        device.model_copy(update={"state": device.state.model_copy(update=free)})
+        if device.state.health is Health.HELD and open_to.get(device.serial)
+        else device
+        for device in devices
+    ]
 
 
 def ending(outlook: Outlook, devices: Sequence[Device], now: float, seed: str) -> Ending:

@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from orchestrator.model.record import Outcome
+
+UNMEASURED = (Outcome.LOST, Outcome.CANCELLED)
 UNMET = frozenset({"condition_not_met", "device_busy", "busy_elsewhere"})
 """A fact about the device, which may never be otherwise."""
 NOBODY = UNMET | {

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from math import inf
 from typing import Any, TypeVar
 
 from isal import isal_zlib
@@ -20,6 +21,7 @@ from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.people import Door
+from orchestrator.model.usage import NOBODY, Account
 
 AnyRow = Row[*tuple[Any, ...]]
 
@@ -132,6 +134,8 @@ class RunningRow:
     """State of its job: placed, running, or cancelled while the session still stops."""
     alone: bool = False
     """Its host runs nothing beside it: workers fell silent while it ran."""
+    account: Account = NOBODY
+    """The project and the submitter of its experiment."""
 
 
 @dataclass(frozen=True)
@@ -212,24 +216,69 @@ class Quarantine:
 
 @dataclass(frozen=True)
 class Hold:
-    """A person has a device for themselves."""
+    """A person, or a project, has a device for themselves."""
 
     serial: str
     who: str
+    """The person, or who reserved it for a project."""
     since: float
-    """Unix time."""
+    """Unix time at which that was said."""
     until: float | None
     """Unix time; None: until somebody releases it."""
     note: str
     alone: bool = False
     """True if not even the experiments of who holds it are let through."""
+    project: str = ""
+    """The project that has it; empty: a person has."""
+    begins: float = 0.0
+    """Unix time; 0: it was taken at once, and not reserved."""
+    id: int = 0
+
+    @property
+    def is_reserved(self) -> bool:
+        return bool(self.begins or self.project)
+
+    @property
+    def is_pool(self) -> bool:
+        """The device is of the project's pool: for good, beside what people take of it."""
+        return bool(self.project) and self.until is None
+
+    @property
+    def is_to_come(self) -> bool:
+        return self.begins > time.time()
+
+    @property
+    def whose(self) -> str:
+        return f"for {self.project}" if self.project else f"by {self.who}"
 
     @property
     def text(self) -> str:
         """`by anna until 17:00: new battery`; with the day where that is not within a day."""
-        form = "%H:%M" if self.until is not None and self.until - time.time() < DAY_S else "%Y-%m-%d %H:%M"
-        until = "" if self.until is None else time.strftime(f" until {form}", time.localtime(self.until))
-        return f"by {self.who}{until}" + (f": {self.note}" if self.note else "")
+        since = f" from {_clock(self.begins)}" if self.is_to_come else ""
+        until = "" if self.until is None else f" until {_clock(self.until)}"
+        return f"{self.whose}{since}{until}" + (f": {self.note}" if self.note else "")
+
+    @property
+    def said(self) -> str:
+        """`held by anna`, `reserved for vision until 17:00`."""
+        return f"{'reserved' if self.is_reserved else 'held'} {self.text}"
+
+    def admits(self, account: Account) -> bool:
+        """Return whether experiments of an account may run on the device."""
+        mine = account.project == self.project if self.project else account.person == self.who != ""
+        return mine and not self.alone
+
+    def collides(self, other: Hold) -> bool:
+        """Return whether two cannot be on one device: at the same time, of different holders. A pool is beside what
+        people have, and of one project."""
+        apart = self.begins >= (other.until or inf) or other.begins >= (self.until or inf)
+        same = (self.project, self.project or self.who) == (other.project, other.project or other.who)
+        beside = (self.is_pool or other.is_pool) and not (self.project and other.project)
+        return not (apart or same or beside)
+
+
+def _clock(unix_s: float) -> str:
+    return time.strftime("%H:%M" if unix_s - time.time() < DAY_S else "%Y-%m-%d %H:%M", time.localtime(unix_s))
 
 
 def label(job: Job) -> str:

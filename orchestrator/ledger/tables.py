@@ -32,7 +32,7 @@ from orchestrator.model.record import Outcome
 from .guard.column_types import Number, Time, Token, Word
 from .rows import HostState, JobState
 
-SCHEMA_VERSION = 23
+SCHEMA_VERSION = 24
 
 METADATA = MetaData()
 
@@ -247,15 +247,20 @@ OWNERS = Table(
 HOLDS = Table(
     "holds",
     METADATA,
-    Column("serial", String(200), primary_key=True),
+    Column("id", Integer, primary_key=True),
+    Column("serial", String(200), nullable=False),
     Column("who", String(100), nullable=False),
+    Column("project", String(60), nullable=False, default="", server_default=""),
     Column("since", Time, nullable=False),
+    Column("begins", Time, nullable=False, default=0.0, server_default="0"),
     Column("until", Time),
     Column("note", Text, nullable=False),
     Column("alone", Boolean, nullable=False, default=False, server_default=false()),
 )
-"""Devices that a person holds: they get no work but the holder's own until then, or until somebody releases them.
-`alone`: not even that."""
+"""Devices that a person or (`project`, where it is not empty) a project has for a time, which was said at `since`: they
+get no work but the holder's own from `begins` until `until`, or until somebody releases them. `alone`: not even that.
+`begins` is 0 of what a person took at once; else it was reserved."""
+Index("holds_by_device", HOLDS.c.serial)
 
 AUDIT = Table(
     "audit",
@@ -291,8 +296,23 @@ PROJECTS = Table(
     Column("name", String(60), primary_key=True),
     Column("since", Time, nullable=False),
     Column("note", Text, nullable=False),
+    Column("share", Float, nullable=False, default=1.0, server_default="1"),
+    Column("phone_hours", Float, nullable=False, default=0.0, server_default="0"),
+    Column("most_waiting", Integer, nullable=False, default=0, server_default="0"),
 )
-"""The projects but `common`, which needs no row."""
+"""The projects; `common` needs no row. `share`: how much of the farm is its beside other projects'. `phone_hours` a
+week and `most_waiting` jobs are its limits; 0: there is none."""
+
+USAGE = Table(
+    "usage",
+    METADATA,
+    Column("project", String(60), primary_key=True),
+    Column("person", String(100), primary_key=True),
+    Column("week", Integer, primary_key=True, autoincrement=False),
+    Column("seconds", Float, nullable=False),
+    Column("weighted", Float, nullable=False),
+)
+"""Phone-time that ended in a week (`orchestrator/model/usage.py`): plain, and weighted by when in the week."""
 
 MEMBERS = Table(
     "members",

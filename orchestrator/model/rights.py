@@ -122,6 +122,28 @@ class Person:
 
 
 @dataclass(frozen=True)
+class Terms:
+    """What a project may have of the farm."""
+
+    share: float = 1.0
+    """Beside the shares of other projects whose jobs wait."""
+    phone_hours: float = 0.0
+    """The most that it may use in a week; 0: no limit."""
+    most_waiting: int = 0
+    """The most jobs that may wait; 0: no limit."""
+
+    @property
+    def text(self) -> str:
+        """`a share of 2, 40 phone-hours a week, 1000 jobs that wait`."""
+        limits = [f"{self.phone_hours:g} phone-hours a week"] * bool(self.phone_hours)
+        limits += [f"{self.most_waiting} jobs that wait"] * bool(self.most_waiting)
+        return ", ".join([f"a share of {self.share:g}", *limits])
+
+
+USUAL = Terms()
+
+
+@dataclass(frozen=True)
 class Project:
     """A project, which owns experiments."""
 
@@ -129,6 +151,7 @@ class Project:
     since: float
     note: str
     members: Mapping[str, Role]
+    terms: Terms = USUAL
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import Hold, Ledger
 from orchestrator.ledger.queue.news import HEADS
 from orchestrator.model.device import Device
 from orchestrator.model.live.lease import Lease
@@ -17,6 +17,7 @@ from orchestrator.model.live.waiting import WaitReason
 from .expectations.energy import expected_energy
 from .expectations.learnt import Learnt
 from .expectations.work import expected_s
+from .fair_use import FairUse, fair_use
 from .placement import Floor, Placement, Policy, place
 from .policies import PlacementPolicy
 from .queue_view import QueueView
@@ -27,7 +28,10 @@ BEGIN_PER_TURN = HEADS
 MAX_REASONS = 2000
 AGAIN_S = 1.0
 """The time for which a placement that found nothing is believed while nothing changes: pauses and rests end."""
-NOBODYS: Mapping[str, tuple[str, Device]] = MappingProxyType({})
+Held = Mapping[str, tuple[Sequence[Hold], Device]]
+NOBODYS: Held = MappingProxyType({})
+NEVER: Mapping[str, Sequence[Hold]] = MappingProxyType({})
+NO_USE = FairUse()
 SHARE = 0.05
 """The share of the time for placing again where nothing changed, and for saying why jobs wait."""
 
@@ -36,7 +40,7 @@ class Placer:
     """Remembers what the last placement knew."""
 
     def __init__(self, queue: QueueView, order: PlacementPolicy, ledger: Ledger) -> None:
-        self._queue, self._order = queue, order
+        self._queue, self._order, self._ledger = queue, order, ledger
         self._work = Learnt(lambda of, models: expected_s(ledger.outlook(of), models))
         self._energy = Learnt(lambda of, models: expected_energy(ledger.energies(of), models))
         self._known: object = None
@@ -51,7 +55,8 @@ class Placer:
         leases: Mapping[str, Lease],
         version: int,
         limits: Mapping[str, int],
-        held: Mapping[str, tuple[str, Device]] = NOBODYS,
+        held: Held = NOBODYS,
+        reserved: Mapping[str, Sequence[Hold]] = NEVER,
     ) -> Placement:
         """Return what begins now, and why the first of the other jobs wait, as found out lately. `version`: another one
         where leases were acquired or ended; one that the caller knows to be gone may lack already."""
@@ -65,10 +70,10 @@ class Placer:
         self._explained = explain
         with self._placing.doing():
             if not explain:
-                placement = self._placement(devices, leases, limits, held, explain=0)
+                placement = self._placement(devices, leases, limits, held, reserved, explain=0)
             else:
                 with self._explaining.doing():
-                    placement = self._placement(devices, leases, limits, held, explain=MAX_REASONS)
+                    placement = self._placement(devices, leases, limits, held, reserved, explain=MAX_REASONS)
                 self._waiting = placement.waiting
         return replace(placement, waiting=self._waiting)
 
@@ -77,7 +82,8 @@ class Placer:
         devices: Mapping[str, Device],
         leases: Mapping[str, Lease],
         limits: Mapping[str, int],
-        held: Mapping[str, tuple[str, Device]],
+        held: Held,
+        reserved: Mapping[str, Sequence[Hold]],
         explain: int,
     ) -> Placement:
         if self._queue.is_empty:
@@ -86,15 +92,26 @@ class Placer:
         policy = Policy(
             host_limits=limits,
             held=held,
+            reserved=reserved,
+            took_s=self._queue.took_s,
             shares=self._queue.shares,
             labels={row.job_id: row.label for row in rows} if explain else {},
             order=self._order,
             alone=frozenset(row.job_id for row in rows if row.alone),
         )
-        floor = Floor(devices, leases, policy, time.time())
+        now = time.time()
+        floor = Floor(devices, leases, replace(policy, use=self._use(now)), now)
         groups = self._queue.groups(None if explain else floor.free)
-        floor.policy = self._with_expected(policy, groups, devices)
+        floor.policy = self._with_expected(floor.policy, groups, devices)
         return place(groups, floor, limit=BEGIN_PER_TURN, explain=explain)
+
+    def _use(self, now: float) -> FairUse:
+        """Return nothing where all jobs that wait are of one person, and no project has a limit."""
+        people, took_s = self._ledger.people, self._queue.took_s
+        terms = people.terms()
+        if len(self._queue.accounts) < 2 and not any(each.phone_hours for each in terms.values()):
+            return NO_USE
+        return fair_use(terms, people.used(now), self._queue.under_way(now), took_s, now)
 
     def _with_expected(
         self, policy: Policy, groups: Sequence[Sequence[WaitingJob]], devices: Mapping[str, Device]

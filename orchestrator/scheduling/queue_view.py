@@ -11,9 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from orchestrator.ledger import Ledger, RunningRow, WaitingLane
 from orchestrator.ledger.queue.histories import Served
 from orchestrator.model.live.queue_view import Share, WaitingJob
+from orchestrator.model.usage import Account
+
+from .fair_use import UnderWay
 
 MOST = 1000
 """Experiments of which nothing waits whose latest attempt is remembered: more jobs of theirs may follow."""
+NEWEST = 0.2
+"""Weight of the newest block in what an experiment's blocks take."""
 _NEVER = Served(0.0, "")
 
 
@@ -38,6 +43,12 @@ class QueueView:
         """The services of these at least."""
         self._count: Counter[str] = Counter()
         """Experiment -> attempts under way."""
+        self._began: Counter[str] = Counter()
+        """Experiment -> sum of the Unix times, in ms, at which those began."""
+        self._accounts: dict[str, Account] = {}
+        """The accounts of all these at least."""
+        self._took_s: dict[str, float] = {}
+        """Experiment -> duration of its blocks, the newest counted most."""
         self.running: dict[int, RunningRow] = {}
         """The attempts by token."""
         self.token_of: dict[str, set[int]] = defaultdict(set)
@@ -59,6 +70,7 @@ class QueueView:
         for token, row in news.attempts.items():
             self._note_attempt(token, row)
         self._follow_served(news.served)
+        self._learn(news.took_s)
         self._number = news.number
         self.ended = self.ended or None in news.lanes.values() or None in news.attempts.values()
         self.version += 1
@@ -71,6 +83,16 @@ class QueueView:
         if len(self._served) > 2 * len(self._waits) + MOST:
             self._served = {each: self._served[each] for each in self._waits}
 
+    def _learn(self, took_s: Mapping[str, Sequence[float]]) -> None:
+        for experiment_id, durations in took_s.items():
+            for duration in durations:
+                before = self._took_s.pop(experiment_id, duration)
+                self._took_s[experiment_id] = before + NEWEST * (duration - before)
+        while len(self._took_s) > MOST + len(self._waits):
+            del self._took_s[next(iter(self._took_s))]
+        if len(self._accounts) > 2 * (len(self._waits) + len(self._count)) + MOST:
+            self._accounts = {each: self._accounts[each] for each in (*self._waits, *self._count)}
+
     def _note_lane(self, number: int, lane: WaitingLane | None) -> None:
         before = self._lanes.pop(number, None)
         if before is not None:
@@ -82,6 +104,7 @@ class QueueView:
         self._lanes[number] = lane
         self._of_choice[lane.choice].add(number)
         self._waits[lane.experiment_id] += 1
+        self._accounts[lane.experiment_id] = lane.account
         if any(job.alone for job in lane.tried):
             self._alone.add(number)
         if lane.choice not in self._known:
@@ -94,16 +117,40 @@ class QueueView:
         before = self.running.pop(token, None)
         if before is not None:
             _count_down(self._count, before.experiment_id)
+            self._began[before.experiment_id] -= _ms(before.started_at)
+            if before.experiment_id not in self._count:
+                del self._began[before.experiment_id]
             self.token_of[before.serial].discard(token)
         if row is not None:
             self.running[token] = row
             self._count[row.experiment_id] += 1
+            self._began[row.experiment_id] += _ms(row.started_at)
+            self._accounts[row.experiment_id] = row.account
             self.token_of[row.serial].add(token)
 
     @property
     def shares(self) -> dict[str, Share]:
         """Return what each experiment whose jobs wait has of the farm."""
         return {e: Share(self._count[e], self._served[e].at, self._served[e].serial) for e in self._waits}
+
+    @property
+    def accounts(self) -> set[Account]:
+        """Return those for whose experiments jobs wait."""
+        return {self._accounts[e] for e in self._waits}
+
+    @property
+    def took_s(self) -> Mapping[str, float]:
+        """Return how long blocks of experiments take, as far as they were seen to end."""
+        return self._took_s
+
+    def under_way(self, now: float) -> dict[Account, UnderWay]:
+        """Return the attempts under way by account at a Unix time. Those in line count as if they were at work."""
+        found = dict[Account, UnderWay]()
+        for e, count in self._count.items():
+            before, elapsed_s = found.get(self._accounts[e], UnderWay()), count * now - self._began[e] / 1000
+            more = (count, elapsed_s, max(elapsed_s, count * self._took_s.get(e, 0.0)))
+            found[self._accounts[e]] = UnderWay(*(old + new for old, new in zip(before, more, strict=True)))
+        return found
 
     @property
     def is_empty(self) -> bool:
@@ -123,6 +170,10 @@ class QueueView:
             choices = {choice for serial in free for choice in self._of_device.get(serial, ())}
             lanes = {lane for choice in choices for lane in self._of_choice.get(choice, ())} | self._alone
         return [group for lane in lanes for group in self._lanes[lane].groups]
+
+
+def _ms(unix_s: float) -> int:
+    return round(unix_s * 1000)
 
 
 def _count_down(counter: Counter[str], name: str) -> None:

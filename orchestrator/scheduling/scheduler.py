@@ -27,7 +27,7 @@ from orchestrator.coordination.record_stream import forget_receipts
 from orchestrator.coordination.sweep import Sweep
 from orchestrator.coordination.tasks import queue
 from orchestrator.coordination.tasks.periodic import ADMIT, LATE_S, NIGHTS, SWEEP, Periodic
-from orchestrator.ledger import Ledger, Start
+from orchestrator.ledger import Hold, Ledger, Start
 from orchestrator.ledger.said.eligible_devices import Barred, barred, has_recovered
 from orchestrator.model.device import Device
 from orchestrator.model.errors import FarmError, ServiceDown
@@ -101,7 +101,8 @@ class Scheduler:
         self._further = FurtherJobs(ledger, Artifacts(farm.state))
         self._placer = Placer(self._queue, POLICIES[farm.policy], ledger)
         self._devices: tuple[object, dict[str, Device]] = (None, {})
-        self._held: dict[str, tuple[str, Device]] = {}
+        self._held: dict[str, tuple[tuple[Hold, ...], Device]] = {}
+        self._reserved: dict[str, tuple[Hold, ...]] = {}
         self._decided_at = float("-inf")
         self._down = False
         self._begun, self._sweep = False, Sweep(redis)
@@ -161,7 +162,8 @@ class Scheduler:
         if added or reconciled.lost:
             self._queue.refresh()
         limits = {host.host: host.sessions for host in hosts if host.sessions}
-        placement = self._placer.place(devices, reconciled.leases, self._live.lease_version, limits, self._held)
+        version = self._live.lease_version
+        placement = self._placer.place(devices, reconciled.leases, version, limits, self._held, self._reserved)
         placed = self._dispatch(placement, devices)
         self._inventory.announce_waiting(placement.waiting)
         return TickReport(
@@ -217,12 +219,12 @@ class Scheduler:
         if self._parole(bars, hosts):
             bars = barred(hosts, self._ledger)
         leases = self._live.leases
-        self._reconciler.recall({each.serial for each in bars.holds if each.serial in leases})
+        self._reconciler.recall({each.serial for each in bars.holds if each.serial in leases and not each.is_pool})
         known = (self._live.version, bars)
         if self._devices[0] != known:
             announced = self._live.devices
             self._devices = (known, dict(zip(announced, bars.applied(list(announced.values())), strict=True)))
-            self._held = bars.held_for(announced)
+            self._held, self._reserved = bars.held_for(announced), bars.to_come
         return self._devices[1]
 
     def _parole(self, bars: Barred, hosts: Sequence[HostAnnouncement]) -> bool:
@@ -274,8 +276,10 @@ class Scheduler:
 
     def _starts(self, placement: Placement, devices: Mapping[str, Device]) -> list[Start]:
         of, hosts = placement.experiment_of, {s: devices[s].facts.host for _, s in placement.assignments}
+        taken = {serial for serial, (holds, _) in self._held.items() if not all(each.is_pool for each in holds)}
+        alone = taken | self._reserved.keys()  # they have no lines
         return [
-            Start(job_id, serial, hosts[serial], 0 if serial in self._held else self._lines.behind(of[job_id], serial))
+            Start(job_id, serial, hosts[serial], 0 if serial in alone else self._lines.behind(of[job_id], serial))
             for job_id, serial in placement.assignments
         ]
 

@@ -9,6 +9,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
+from typer.core import TyperGroup
 
 from farm.access import none_runs
 from farm.cli import completion
@@ -17,6 +18,8 @@ from farm.doors import open_door, unserved
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
 from orchestrator.model.errors import Unsupported
 
+from . import reservations
+
 if TYPE_CHECKING:
     from orchestrator.system.config import Settings
 
@@ -24,12 +27,31 @@ EMPTY: tuple[Any, ...] = (None, "", 0, [], {}, False)
 HEALTH_STYLES = {Health.READY: "green", Health.PROBING: "cyan", Health.SICK: "red", Health.QUARANTINED: "red"}
 
 
+class _Devices(TyperGroup):
+    """The group of `farm devices`: what is no command is a serial or an option of `show`, whose name is left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        is_named = bool(args) and args[0] in (*self.commands, "--help", "-h")
+        return super().parse_args(ctx, args if is_named else ["show", *args])
+
+
+group = typer.Typer(
+    name="devices",
+    cls=_Devices,
+    help="List and show the devices of the farm, and reserve them for people and projects.\n\n"
+    "`farm devices show` may be written `farm devices`.\n\n"
+    "Example: `farm devices`, `farm devices local-cpu --json` (`--state DIR`)",
+)
+
+
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="The farm")(devices)
+    for command in (show, reservations.reserve, reservations.reservations, reservations.unreserve):
+        group.command()(command)
+    app.add_typer(group, rich_help_panel="The farm")
     app.command(rich_help_panel="The farm")(release)
 
 
-def devices(
+def show(
     serial: Annotated[
         str | None,
         typer.Argument(

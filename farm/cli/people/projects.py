@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from dataclasses import asdict
 from typing import Annotated
 
@@ -10,6 +12,17 @@ from rich.markup import escape
 
 from farm.access import COMMAND_LINE, open_ledger, open_site, settings_of, user_by
 from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+
+ShareOption = Annotated[
+    float | None, typer.Option("--share", metavar="NUMBER", help="Its share of the farm beside other projects'; 1.")
+]
+HoursOption = Annotated[
+    float | None,
+    typer.Option("--phone-hours", metavar="NUMBER", help="The phone-hours that it may use in a week; 0: no limit."),
+]
+WaitingOption = Annotated[
+    int | None, typer.Option("--waiting", metavar="NUMBER", help="The jobs of it that may wait; 0: no limit.")
+]
 
 group = typer.Typer(
     name="projects",
@@ -22,12 +35,16 @@ group = typer.Typer(
 def register(app: typer.Typer) -> None:
     group.command("list")(listed)
     group.command()(add)
+    group.command("set")(set_)
     app.add_typer(group, rich_help_panel="The farm")
 
 
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.")],
     note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What it is for.")] = "",
+    share: ShareOption = None,
+    phone_hours: HoursOption = None,
+    waiting: WaitingOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,27 +55,56 @@ def add(
     from orchestrator import acts
 
     with open_site(settings_of(state)) as site:
-        show_done(acts.people.add_project(site, user_by(COMMAND_LINE), name, note), as_json=as_json)
+        show_done(
+            acts.people.add_project(site, user_by(COMMAND_LINE), name, note, share, phone_hours, waiting),
+            as_json=as_json,
+        )
+
+
+def set_(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The project; `common` is one, too.")],
+    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="What it is for.")] = None,
+    share: ShareOption = None,
+    phone_hours: HoursOption = None,
+    waiting: WaitingOption = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Change the share or the limits of a project. What is not given stays as it was.
+
+    Example: `farm projects set vision --share 2 --phone-hours 40`
+    """
+    from orchestrator import acts
+
+    with open_site(settings_of(state)) as site:
+        done = acts.people.set_project(site, user_by(COMMAND_LINE), name, note, share, phone_hours, waiting)
+    show_done(done, as_json=as_json)
 
 
 def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
-    """List the projects with their members; `common` has the experiments that name no other.
+    """List the projects with their members, their terms and the phone-hours that they used this week; `common` has the
+    experiments that name no other.
 
     Example: `farm projects list --json`
     """
     from orchestrator.report.listing import Listing
 
     with open_ledger(settings_of(state)) as ledger:
-        found = ledger.people.projects()
+        found, used = ledger.people.projects(), ledger.people.used(time.time())
+    hours = defaultdict[str, float](float)
+    for account, each in used.items():
+        hours[account.project] += each.week_s / 3600
     if as_json:
-        print_json([asdict(each) for each in found])
+        print_json([{**asdict(each), "used_hours": hours[each.name]} for each in found])
         return
     rows = [
         (
             escape(each.name),
             escape(", ".join(f"{who} ({role})" for who, role in each.members.items())),
+            escape(each.terms.text),
+            f"{hours[each.name]:.1f} h",
             escape(each.note),
         )
         for each in found
     ]
-    out().print(Listing(("project", "members", "note"), rows))
+    out().print(Listing(("project", "members", "terms", "this week", "note"), rows))

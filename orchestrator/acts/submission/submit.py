@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.acts.act import Acting, Done, act, of_project
-from orchestrator.acts.people import check_project
+from orchestrator.acts.people import check_project, check_waiting
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import ExperimentRow, JobState, Ledger
 from orchestrator.model.base import content_hash
+from orchestrator.model.device import Device
 from orchestrator.model.errors import ServiceDown, SpecError
 from orchestrator.model.experiment import Experiment, Measure
 from orchestrator.model.job import Cell
@@ -114,7 +115,8 @@ def submit(
     latest, following = _ids(stem, known, project)
     if latest is not None and not again and not known[latest].finished:
         return Submission(latest, _stored(ledger, known[latest]), resumed=True)
-    expansion = expand(experiment, following, inventory.devices())
+    expansion = expand(experiment, following, _open_to(project, inventory.devices(), ledger))
+    check_waiting(ledger, project, len(expansion.jobs))
     if not expansion.jobs:
         raise SpecError("nothing can run on the selected devices:\n" + _reasons(expansion))
     who = acting.actor.who
@@ -122,6 +124,17 @@ def submit(
     is_new = ledger.submit(following, experiment, expansion.jobs, excluded, reserve, by=who, project=project)
     acting.effects.append(lambda: wake_scheduler(acting))
     return Submission(following, expansion, resumed=not is_new)
+
+
+def _open_to(project: str, devices: Sequence[Device], ledger: Ledger) -> list[Device]:
+    """Return the devices that are in no other project's pool. Raises SpecError where none is left."""
+    pools = {each.serial: each.project for each in ledger.standing.holds() if each.is_pool}
+    found = [device for device in devices if pools.get(device.serial, project) == project]
+    if devices and not found:
+        names = ", ".join(sorted(set(pools.values())))
+        remedy = f"submit to one of these projects, or ask who administers the farm for devices of {project}"
+        raise SpecError(f"all devices are reserved for other projects: {names}", remedy=remedy)
+    return found
 
 
 def wake_scheduler(acting: Acting) -> None:

@@ -22,6 +22,7 @@ from orchestrator.model.errors import Unreadable
 from orchestrator.model.job import Job
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome
+from orchestrator.model.usage import Account
 
 log = logging.getLogger(__name__)
 _WAITING = (
@@ -45,7 +46,7 @@ _SERVED = (
     .where(EXPERIMENTS.c.sequence.in_(bindparam("these", expanding=True)))
     .values(served_at=bindparam("now"))
 )
-_SUBMITTED = select(EXPERIMENTS.c.sequence, EXPERIMENTS.c.submitted_by).where(
+_SUBMITTED = select(EXPERIMENTS.c.sequence, EXPERIMENTS.c.project, EXPERIMENTS.c.submitted_by).where(
     EXPERIMENTS.c.sequence.in_(bindparam("these", expanding=True))
 )
 _THESE: BindParameter[str] = bindparam("these", expanding=True)
@@ -70,18 +71,15 @@ class Start:
 
 def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list[Assignment]:
     """Begin attempts at waiting jobs, each under a new token; without those whose job does not wait any more, or whose
-    device a person holds who did not submit it. Each has those in line that follow it."""
+    device somebody holds who does not let it in. Each has those in line that follow it."""
     most = sum(1 + start.more for start in starts)
     first = count_up(connection, "token", most) - most + 1  # locked from here: no hold begins meanwhile
     held = holds.held(connection, (start.serial for start in starts))
     rows = _waiting(connection, [start.job_id for start in starts])
     starts = [start for start in starts if start.job_id in rows]
     if held:
-        submitters = _submitters(connection, {rows[start.job_id].experiment for start in starts})
-        free = (
-            s for s in starts if s.serial not in held or held[s.serial] == submitters[rows[s.job_id].experiment] != ""
-        )
-        starts = list(free)
+        accounts = _accounts(connection, {rows[start.job_id].experiment for start in starts})
+        starts = [s for s in starts if all(each.admits(accounts[rows[s.job_id].experiment]) for each in held[s.serial])]
     lines = _lines(connection, starts, rows)
     every = [rows[start.job_id] for start in starts] + [row for line in lines.values() for row in line]
     reader = JobReader(connection, every, ORDINARY)
@@ -103,9 +101,9 @@ def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list
     return made
 
 
-def _submitters(connection: Connection, experiments: Collection[int]) -> dict[int, str]:
+def _accounts(connection: Connection, experiments: Collection[int]) -> dict[int, Account]:
     rows = connection.execute(_SUBMITTED, {"these": padded(experiments)})
-    return {row.sequence: row.submitted_by for row in rows}
+    return {row.sequence: Account(row.project, row.submitted_by) for row in rows}
 
 
 def _line(start: Start, jobs: Sequence[tuple[AnyRow, Job, int]], ttl_s: float) -> Assignment:

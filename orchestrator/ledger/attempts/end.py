@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from orchestrator.ledger.blame import KILLS_WORKER, NOT_THE_JOB, died_alone, verdict_on
+from orchestrator.ledger.blame import KILLS_WORKER, NOT_THE_JOB, UNMEASURED, died_alone, verdict_on
 from orchestrator.ledger.database import count_up, execute_many
+from orchestrator.ledger.people.usage import Spell, charge
 from orchestrator.ledger.queue import changes
 from orchestrator.ledger.rows import AnyRow, JobState
 from orchestrator.ledger.said.health import absolve_host, forgive, update_health
@@ -18,12 +19,14 @@ from orchestrator.model.record import Outcome
 
 from .acquit import acquit_beside
 
-UNMEASURED = (Outcome.LOST, Outcome.CANCELLED)
 _CANCELLED, _WAITING = JobState.CANCELLED, JobState.WAITING  # members of an enum are slow to look up
 _ENDED = (
     update(ATTEMPTS)
     .where(ATTEMPTS.c.job_id == bindparam("job_"), ATTEMPTS.c.attempt == bindparam("attempt_"))
     .values({name: bindparam(f"{name}_") for name in ("started_at", "ended_at", "outcome", "cause", "changed")})
+)
+_BEFORE = select(ATTEMPTS.c.ended_at).where(
+    ATTEMPTS.c.token == bindparam("token"), ATTEMPTS.c.serial == bindparam("serial")
 )
 _DONE = (
     update(JOBS)
@@ -91,6 +94,8 @@ def _conclude_measured(connection: Connection, ended: Sequence[Ended]) -> None:
         for row, one in zip(rows, ended, strict=True)
     ]
     execute_many(connection, _ENDED, of_attempt)
+    fresh = [(one, row) for one, row in zip(ended, of_attempt, strict=True) if one.attempt.ended_at is None]
+    charge(connection, (Spell(one.job.experiment, row["started_at_"], now) for one, row in fresh))
     forgive(connection, {one.attempt.serial for one in ended}, {one.attempt.host for one in ended})
     execute_many(connection, _DONE, [{**row, "ended_at_": now} for row in rows])
     changes.note_lanes(connection, [one.job.lane_id for one in ended if one.job.state == _WAITING])
@@ -120,6 +125,8 @@ def conclude(
     ended_at, change = attempt.ended_at or time.time(), count_up(connection, changes.NUMBER)
     ended = update(ATTEMPTS).where(key).values(ended_at=ended_at, outcome=outcome, cause=cause[:40], changed=change)
     connection.execute(ended)
+    if attempt.ended_at is None:
+        charge(connection, [Spell(job.experiment, max(attempt.started_at, _in_line(connection, attempt)), ended_at)])
     if known_lost or job.state == JobState.CANCELLED:
         return JobState(job.state)
     before = _lost(connection, attempt) if outcome in UNMEASURED else []
@@ -133,6 +140,12 @@ def conclude(
     if JobState.WAITING in (job.state, columns["state"]):  # else what waits is what it was
         changes.note_lanes(connection, [job.lane_id])
     return JobState(str(columns["state"]))
+
+
+def _in_line(connection: Connection, attempt: AnyRow) -> float:
+    """Return until when an attempt stood in line behind the one before it; 0 where it did not."""
+    before = connection.execute(_BEFORE, {"token": attempt.token - 1, "serial": attempt.serial}).first()
+    return 0.0 if before is None else time.time() if before.ended_at is None else float(before.ended_at)
 
 
 def _lost(connection: Connection, attempt: AnyRow) -> list[str]:

@@ -6,15 +6,20 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from orchestrator.ledger.database import Database
-from orchestrator.ledger.tables import MEMBERS, PEOPLE, PROJECTS
+from orchestrator.ledger.rows import AnyRow, JobState
+from orchestrator.ledger.tables import EXPERIMENTS, JOBS, MEMBERS, PEOPLE, PROJECTS
 from orchestrator.model.people import COMMON, Kind, Role
-from orchestrator.model.rights import Grants, Person, Project
+from orchestrator.model.rights import USUAL, Grants, Person, Project, Terms
+from orchestrator.model.usage import Account, Used
 
 from . import tokens
 from .answers import Answers
+from .usage import used
+
+_TERMS = ("share", "phone_hours", "most_waiting")
 
 
 class People:
@@ -65,15 +70,46 @@ class People:
             members = defaultdict[str, dict[str, Role]](dict)
             for row in connection.execute(select(MEMBERS).order_by(MEMBERS.c.person)):
                 members[row.project][row.person] = Role(row.role)
-            found = [
-                Project(row.name, row.since, row.note, members[row.name])
-                for row in connection.execute(select(PROJECTS).where(PROJECTS.c.name != COMMON))
-            ]
-        return sorted([Project(COMMON, 0.0, "", members[COMMON]), *found], key=lambda each: each.name)
+            found = {COMMON: Project(COMMON, 0.0, "", members[COMMON])} | {
+                row.name: Project(row.name, row.since, row.note, members[row.name], _terms(row))
+                for row in connection.execute(select(PROJECTS))
+            }
+        return [found[name] for name in sorted(found)]
 
-    def add_project(self, name: str, note: str) -> None:
+    def add_project(self, name: str, note: str, terms: Terms = USUAL) -> None:
         with self._database.write() as connection:
-            connection.execute(insert(PROJECTS).values(name=name, since=time.time(), note=note))
+            row = {"name": name, "since": time.time(), "note": note, **vars(terms)}
+            connection.execute(insert(PROJECTS).values(**row))
+
+    def set_project(self, name: str, note: str, terms: Terms) -> None:
+        """Give a project another note and other terms; `common` may have none yet."""
+        with self._database.write() as connection:
+            change = update(PROJECTS).where(PROJECTS.c.name == name).values(note=note, **vars(terms))
+            if not connection.execute(change).rowcount:
+                row = {"name": name, "since": 0.0, "note": note, **vars(terms)}
+                connection.execute(insert(PROJECTS).values(**row))
+
+    def terms(self) -> dict[str, Terms]:
+        """Return the terms of the projects that have a row, by name."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(PROJECTS.c.name, *(PROJECTS.c[each] for each in _TERMS)))
+            return {row.name: _terms(row) for row in rows}
+
+    def waiting(self, project: str) -> int:
+        """Return the number of its jobs that wait."""
+        mine = select(EXPERIMENTS.c.sequence).where(EXPERIMENTS.c.project == project)
+        wait = (JOBS.c.state == JobState.WAITING) & JOBS.c.experiment.in_(mine)
+        with self._database.read() as connection:
+            return connection.scalar(select(func.count()).select_from(JOBS).where(wait)) or 0
+
+    def used(self, now: float) -> dict[Account, Used]:
+        """Return the phone-time of each account, as it counts at a Unix time."""
+        with self._database.read() as connection:
+            return used(connection, now)
+
+
+def _terms(row: AnyRow) -> Terms:
+    return Terms(*(getattr(row, each) for each in _TERMS))
 
 
 def people(connection: Connection, names: Iterable[str] | None = None) -> list[Person]:

@@ -13,6 +13,7 @@ from orchestrator.ledger.database import padded, parts
 from orchestrator.ledger.rows import AnyRow, JobState, RunningRow, block_label
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS, NAMED_JOBS, TEMPLATES
 from orchestrator.model.record import Outcome
+from orchestrator.model.usage import Account
 
 _THESE: BindParameter[Any] = bindparam("these", expanding=True)
 
@@ -75,7 +76,8 @@ def suspects(connection: Connection, job_ids: Sequence[str]) -> set[str]:
     return {job for part in parts(job_ids) for job in connection.scalars(_SUSPECTS, {"these": part})}
 
 
-_NAMED = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label, JOBS.c.block, JOBS.c.state, JOBS.c.attempts)
+_NAMED = (EXPERIMENTS.c.id.label("experiment_id"), EXPERIMENTS.c.project, EXPERIMENTS.c.submitted_by,
+          TEMPLATES.c.label, JOBS.c.block, JOBS.c.state, JOBS.c.attempts)  # fmt: skip
 _ATTEMPTS = select(ATTEMPTS, *_NAMED).select_from(NAMED_JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id))
 _UNDER_WAY = _ATTEMPTS.where(ATTEMPTS.c.ended_at.is_(None))
 _CHANGED_ATTEMPTS = _ATTEMPTS.where(ATTEMPTS.c.changed > bindparam("since"))
@@ -104,6 +106,7 @@ def running_rows(connection: Connection, rows: Sequence[AnyRow]) -> list[Running
             started_at=row.started_at,
             state=JobState(row.state),
             alone=row.job_id in alone,
+            account=Account(row.project, row.submitted_by),
         )
         for row in rows
     ]

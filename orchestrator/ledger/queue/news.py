@@ -11,12 +11,14 @@ from weakref import WeakValueDictionary
 
 from sqlalchemy import BindParameter, ColumnElement, Connection, Integer, Select, bindparam, func, select
 
+from orchestrator.ledger.blame import UNMEASURED
 from orchestrator.ledger.database import padded
 from orchestrator.ledger.queue import lanes as lane_rows
 from orchestrator.ledger.rows import AnyRow, JobState, RunningRow, block_label
 from orchestrator.ledger.tables import EXPERIMENTS, JOBS, LANES, NAMED_JOBS, TEMPLATES
 from orchestrator.model.experiment import Conditions, Experiment
 from orchestrator.model.live.queue_view import WaitingJob
+from orchestrator.model.usage import Account
 
 from . import changes
 from .histories import Served, attempt_rows, failed_on, running_rows, suspects
@@ -46,6 +48,8 @@ class WaitingLane:
     """The first ones, which differ in their order only."""
     tried: tuple[WaitingJob, ...]
     """Each with its own history."""
+    account: Account
+    """The project and the submitter of its experiment."""
 
     @property
     def groups(self) -> list[Sequence[WaitingJob]]:
@@ -83,6 +87,8 @@ class News:
     """The attempts under way, by token."""
     served: dict[str, Served] = field(default_factory=dict)
     """The services, by experiment, of those attempts."""
+    took_s: dict[str, list[float]] = field(default_factory=dict)
+    """The durations, by experiment, of those that measured."""
 
 
 class NewsReader:
@@ -103,13 +109,13 @@ class NewsReader:
         number = changes.newest(connection)
         if number == since:
             return None
-        attempts, served = self._attempts(connection, since)
-        return News(number, self._lanes(connection, since), attempts, served)
+        rows = attempt_rows(connection, since)
+        attempts, served = self._attempts(connection, rows)
+        return News(number, self._lanes(connection, since), attempts, served, _took(rows))
 
     def _attempts(
-        self, connection: Connection, since: int | None
+        self, connection: Connection, rows: Sequence[AnyRow]
     ) -> tuple[dict[int, RunningRow | None], dict[str, Served]]:
-        rows = attempt_rows(connection, since)
         under_way = {row.token: row for row in running_rows(connection, [row for row in rows if row.ended_at is None])}
         served: dict[str, Served] = {}
         for row in rows:  # the oldest first
@@ -160,13 +166,14 @@ class NewsReader:
     def _lane(
         self, choice: int, untried: Sequence[AnyRow], tried: Sequence[AnyRow], histories: _Histories
     ) -> WaitingLane | None:
-        experiment_id = next((row.experiment_id for row in (*untried[:1], *tried[:1])), None)
-        asked = None if experiment_id is None else self._asked_by(experiment_id)
-        if experiment_id is None or asked is None or not self._choices[choice]:
+        first = next(iter((*untried[:1], *tried[:1])), None)
+        asked = None if first is None else self._asked_by(first.experiment_id)
+        if first is None or asked is None or not self._choices[choice]:
             return None
         make = partial(_job, asked, self._choices[choice])
         known = tuple(make(row, histories.failed_on(row.id), alone=row.id in histories.suspects) for row in tried)
-        return WaitingLane(experiment_id, choice, Untried(untried[: self._most(choice)], make), known)
+        account = Account(first.project, first.submitted_by)
+        return WaitingLane(first.experiment_id, choice, Untried(untried[: self._most(choice)], make), known, account)
 
     def _asked_by(self, experiment_id: str) -> _Asked | None:
         """None where the experiment cannot be read."""
@@ -177,6 +184,14 @@ class NewsReader:
             self._asked[experiment_id] = asked
             self._latest.append(asked)
         return asked
+
+
+def _took(rows: Iterable[AnyRow]) -> dict[str, list[float]]:
+    took: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if row.ended_at is not None and row.outcome not in UNMEASURED:
+            took[row.experiment_id].append(max(0.0, row.ended_at - row.started_at))
+    return took
 
 
 def _job(
@@ -200,6 +215,7 @@ def _job(
         not_before=row.not_before,
         submitted_at=row.submitted_at,
         submitter=row.submitted_by,
+        project=row.project,
         policy=asked.policy,
         deadline=asked.deadline,
     )
@@ -228,7 +244,7 @@ def _numbered(connection: Connection, wanted: Sequence[int], changed: _Lanes) ->
 def _columns() -> Select[tuple[object, ...]]:
     names = ("id", "lane_id", "experiment", "sequence", "block", "priority", "not_before")
     named = (EXPERIMENTS.c.id.label("experiment_id"), EXPERIMENTS.c.submitted_at, EXPERIMENTS.c.submitted_by,
-             TEMPLATES.c.label)  # fmt: skip
+             EXPERIMENTS.c.project, TEMPLATES.c.label)  # fmt: skip
     return select(*(JOBS.c[name] for name in names), *named).select_from(NAMED_JOBS)
 
 

@@ -25,6 +25,7 @@ class Bars(NamedTuple):
     hosts: tuple[HostRow, ...]
     """The hosts of which a person has said something."""
     holds: tuple[Hold, ...]
+    """Those that have begun, and those that are to come."""
 
 
 def bars(connection: Connection, quarantine_after: int, quarantine_s: float, rest_s: float) -> Bars:

@@ -31,11 +31,14 @@ class Barred:
     resting: Mapping[str, float]
     """Device -> Unix time until which it rests."""
     holds: tuple[Hold, ...] = ()
+    """Those that have begun."""
+    reserved: tuple[Hold, ...] = ()
+    """Those that are to come."""
 
     def applied(self, announced: Sequence[Device]) -> list[Device]:
         """Devices as placement sees them, in the order given."""
         quarantined = [*self.quarantined, *_on_hosts(announced, self.quarantined_hosts)]
-        held = {hold.serial: _held(hold) for hold in self.holds}
+        held = {hold.serial: _held(hold) for hold in sorted(self.holds, key=lambda each: not each.is_pool)}
         usable = announced
         if held or self.closed:
             usable = [
@@ -44,18 +47,25 @@ class Barred:
             ]
         return with_quarantine(usable, self.resting, quarantined)
 
-    def held_for(self, announced: Mapping[str, Device]) -> dict[str, tuple[str, Device]]:
-        """Devices that somebody holds -> who, and the device as it is for their experiments."""
-        open_to = {hold.serial: hold.who for hold in self.holds if not hold.alone and hold.serial in announced}
+    def held_for(self, announced: Mapping[str, Device]) -> dict[str, tuple[tuple[Hold, ...], Device]]:
+        """Devices that somebody holds -> the holds, and the device as it is for whom they admit."""
+        open_to = _by_device(each for each in self.holds if each.serial in announced)
         freed = replace(self, holds=()).applied([announced[serial] for serial in open_to])
         return {device.serial: (open_to[device.serial], device) for device in freed}
+
+    @property
+    def to_come(self) -> dict[str, tuple[Hold, ...]]:
+        """Devices that are reserved for later -> the reservations."""
+        return _by_device(self.reserved)
 
 
 def barred(hosts: Iterable[HostAnnouncement], ledger: Ledger) -> Barred:
     """Raises ServiceDown."""
     found = ledger.standing.bars()
     closed = closed_hosts(hosts, found.hosts, found.faults)
-    return Barred(closed, found.quarantined, found.quarantined_hosts, found.resting, found.holds)
+    begun = tuple(each for each in found.holds if not each.is_to_come)
+    to_come = tuple(each for each in found.holds if each.is_to_come)
+    return Barred(closed, found.quarantined, found.quarantined_hosts, found.resting, begun, to_come)
 
 
 def closed_hosts(
@@ -125,8 +135,16 @@ def has_recovered(held: Quarantine, announced: Mapping[str, Device]) -> bool:
     return device is not None and device.state.health is Health.READY and device.state.seen_at >= held.until
 
 
+def _by_device(holds: Iterable[Hold]) -> dict[str, tuple[Hold, ...]]:
+    found: dict[str, tuple[Hold, ...]] = {}
+    for each in holds:
+        found[each.serial] = (*found.get(each.serial, ()), each)
+    return found
+
+
 def _held(hold: Hold) -> dict[str, Any]:
-    reason = f"{hold.text}; `farm release {hold.serial}` ends it"
+    end = f"farm devices unreserve {hold.id}" if hold.is_pool else f"farm release {hold.serial}"
+    reason = f"{hold.said if hold.is_reserved else hold.text}; `{end}` ends it"
     return {"health": Health.HELD, "reason": reason, "ready_at": hold.until}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
@@ -13,55 +14,68 @@ from orchestrator.ledger.tables import CHOICE_DEVICES, HOLDS
 
 _LASTING = HOLDS.c.until.is_(None) | (HOLDS.c.until > bindparam("now"))
 _EVERY = select(HOLDS).where(_LASTING)
-_SERIALS = select(HOLDS.c.serial).where(_LASTING).order_by(HOLDS.c.serial)
+_SERIALS = select(HOLDS.c.id, HOLDS.c.serial).where(_LASTING).order_by(HOLDS.c.serial, HOLDS.c.begins, HOLDS.c.id)
+_POOL = (HOLDS.c.project != "") & HOLDS.c.until.is_(None)
 
 
-def every(connection: Connection) -> list[Hold]:
-    """Return the holds that have not ended, by device."""
+def every(connection: Connection, serials: Iterable[str] | None = None) -> list[Hold]:
+    """Return the holds that have not ended, of these devices or of all, by device and begin; some are to come."""
+    of = () if serials is None else (HOLDS.c.serial.in_(sorted(set(serials))),)
     now = {"now": time.time()}
-    known = {row.serial: row for row in connection.execute(_EVERY, now)}
+    known = {row.id: row for row in connection.execute(_EVERY.where(*of), now)}
     return [
-        Hold(serial, row.who, row.since, row.until, row.note, row.alone)
-        if (row := known.get(serial)) is not None
-        else Hold(serial, "somebody", 0.0, None, "what was said of it cannot be read", alone=True)
-        for serial in connection.scalars(_SERIALS, now)
+        Hold(row.serial, row.who, row.since, row.until, row.note, row.alone, row.project, row.begins, row.id)
+        if (row := known.get(number)) is not None
+        else Hold(serial, "somebody", 0.0, None, "what was said of it cannot be read", alone=True, id=number)
+        for number, serial in connection.execute(_SERIALS.where(*of), now)
     ]
 
 
-def held(connection: Connection, serials: Iterable[str]) -> dict[str, str]:
-    """Return whose experiments alone may run on these devices, of those that are held; empty: nobody's.
+def held(connection: Connection, serials: Iterable[str]) -> dict[str, list[Hold]]:
+    """Return the holds on these devices that have begun, of those that are held.
 
-    Whoever asks has counted up the token before, as `hold` does.
+    Whoever asks has counted up the token before, as `take` does.
     """
-    asked = set(serials)
-    return {each.serial: "" if each.alone else each.who for each in every(connection) if each.serial in asked}
+    found: dict[str, list[Hold]] = defaultdict(list)
+    for each in every(connection, serials):
+        if not each.is_to_come:
+            found[each.serial].append(each)
+    return found
 
 
-def hold(
-    connection: Connection, serials: Collection[str], who: str, until: float | None, note: str, alone: bool = False
-) -> list[Hold]:
-    """Hold devices, or those that `who` holds already until another time; the holds of others on them.
+def take(connection: Connection, serials: Collection[str], like: Hold) -> list[Hold]:
+    """Hold devices, or those that the same one holds already until another time; the holds of others that collide.
 
     Where there are any, nothing is changed. No attempt of others begins on a held device: both take the counter of
     tokens first, which stays locked until the commit.
     """
     count_up(connection, "token", 0)
-    others = [each for each in every(connection) if each.serial in serials and each.who != who]
-    since = {each.serial: each.since for each in every(connection) if each.who == who}
-    if not others:
-        ended = HOLDS.c.until <= time.time()
-        connection.execute(delete(HOLDS).where(HOLDS.c.serial.in_(sorted(serials)) | ended))
-        row = {"who": who, "until": until, "note": note, "alone": alone}
-        connection.execute(
-            insert(HOLDS), [{"serial": each, "since": since.get(each, time.time()), **row} for each in sorted(serials)]
-        )
-    return others
+    there, since = every(connection, serials), dict[str, float]()
+    if others := [each for each in there if each.collides(like)]:
+        return others
+    if not like.is_reserved:
+        since = {each.serial: each.since for each in there if not each.is_reserved}
+        own = HOLDS.c.serial.in_(sorted(serials)) & (HOLDS.c.begins == 0.0) & (HOLDS.c.project == "")
+        connection.execute(delete(HOLDS).where(own))
+    connection.execute(delete(HOLDS).where(HOLDS.c.until <= time.time()))
+    row = {"who": like.who, "project": like.project, "begins": like.begins, "until": like.until, "note": like.note,
+           "alone": like.alone}  # fmt: skip
+    connection.execute(
+        insert(HOLDS), [{"serial": each, "since": since.get(each, time.time()), **row} for each in sorted(serials)]
+    )
+    return []
 
 
 def end(connection: Connection, serial: str) -> bool:
-    """End the hold of a device; return whether it was held."""
-    mine = delete(HOLDS).where(HOLDS.c.serial == serial, _LASTING)
+    """End the holds of a device that have begun; return whether it was held. It stays in its pool."""
+    begun = (HOLDS.c.serial == serial) & (HOLDS.c.begins <= bindparam("now"))
+    mine = delete(HOLDS).where(begun, _LASTING, ~_POOL)
     return connection.execute(mine, {"now": time.time()}).rowcount > 0
+
+
+def end_one(connection: Connection, number: int) -> None:
+    """End a hold, whether it has begun or not."""
+    connection.execute(delete(HOLDS).where(HOLDS.c.id == number))
 
 
 def known(connection: Connection, serials: Iterable[str]) -> set[str]:

@@ -83,7 +83,11 @@ class Standing:
             hosts.own(connection, decided)
 
     def holds(self) -> list[Hold]:
-        """Devices that a person holds, by serial."""
+        """Return what people and projects have of the devices now, by serial."""
+        return [each for each in self.reservations() if not each.is_to_come]
+
+    def reservations(self) -> list[Hold]:
+        """The same with what is to come, by serial and begin."""
         with self._database.read() as connection:
             return holds.every(connection)
 
@@ -95,8 +99,20 @@ class Standing:
 
         The holds that other people have on them; where there are any, nothing is changed.
         """
+        return self.reserve(serials, Hold("", who, 0.0, until, note, alone))
+
+    def reserve(self, serials: Collection[str], like: Hold) -> list[Hold]:
+        """Hold devices for the time and the holder that a hold says, whatever its device.
+
+        The holds of others that collide; where there are any, nothing is changed.
+        """
         with self._database.write() as connection:
-            return holds.hold(connection, serials, who, until, note, alone)
+            return holds.take(connection, serials, like)
+
+    def end_reservation(self, number: int) -> None:
+        """End one, whether it has begun or not."""
+        with self._database.write() as connection:
+            holds.end_one(connection, number)
 
     def end_hold(self, serial: str) -> bool:
         """Give a device work again; False where nobody holds it."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.model.experiment import Conditions
+from orchestrator.model.people import COMMON
+from orchestrator.model.usage import Account
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,16 @@ class WaitingJob:
     """Unix time."""
     submitter: str = ""
     """The person who submitted the experiment; what they hold is free for it."""
+    project: str = COMMON
+    """The experiment's; what it has reserved is free for it."""
     policy: str | None = None
     """The policy of placement, where the experiment names one; None: the farm's."""
     deadline: float | None = None
     """Unix time."""
+
+    @property
+    def account(self) -> Account:
+        return Account(self.project, self.submitter)
 
 
 @dataclass(frozen=True)

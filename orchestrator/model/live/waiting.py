@@ -27,6 +27,8 @@ class WaitKind(Word):
     """Its device pauses after a lost attempt, or until it has cooled."""
     AVOIDED = "avoided"
     """A device is free, but an earlier attempt was lost there or it cannot meet the conditions, and others can."""
+    QUOTA = "quota"
+    """Its project has used the phone-hours that it has for this week."""
     RETRY = "retry"
     """The job pauses before its next attempt."""
     HOST_FULL = "host_full"

@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from orchestrator.ledger import Hold
 from orchestrator.model.device import Device, Health
 from orchestrator.model.live.lease import Lease
 from orchestrator.model.live.queue_view import Share, WaitingJob
 from orchestrator.model.live.waiting import WaitKind, WaitReason
+from orchestrator.scheduling.fair_use import FairUse
 from orchestrator.scheduling.policies import POLICIES, FairShare, PlacementPolicy
 
 from .conditions import can_meet, lacking, unmet
@@ -31,10 +33,17 @@ class Policy:
     """Names for people of the jobs that hold leases."""
     alone: frozenset[str] = frozenset()
     """The jobs whose host takes nothing beside them."""
-    held: Mapping[str, tuple[str, Device]] = field(default_factory=dict)
-    """Devices that somebody holds: who, and the device as it is for the experiments that they submitted."""
+    held: Mapping[str, tuple[Sequence[Hold], Device]] = field(default_factory=dict)
+    """Devices that are held: the holds, and the device as it is for whom all of them admit."""
+    reserved: Mapping[str, Sequence[Hold]] = field(default_factory=dict)
+    """Devices that are reserved for later: no block begins there that would last into it, as far as is known."""
+    took_s: Mapping[str, float] = field(default_factory=dict)
+    """Duration of a block by experiment, where it is known."""
     order: PlacementPolicy = field(default_factory=FairShare)
     """The farm's: in which order jobs come, and which devices they prefer, where their experiment does not say."""
+
+    use: FairUse = field(default_factory=FairUse)
+    """The use of the farm by project and person; nothing where all that waits is of one person."""
 
     def order_of(self, job: WaitingJob) -> PlacementPolicy:
         """Return what a job is placed by; the farm's where this version does not know what the experiment names."""
@@ -97,13 +106,13 @@ class Floor:
         return [serial for serial in found if self._lets_in(job, serial)] if self.policy.held else found
 
     def _lets_in(self, job: WaitingJob, serial: str) -> bool:
-        """Return whether nobody else than the job's submitter holds a device."""
+        """Return whether nobody holds a device who does not admit the job."""
         return serial not in self.policy.held or self._device(job, serial) is not self._devices[serial]
 
     def _device(self, job: WaitingJob, serial: str) -> Device:
         """The device as it is for a job."""
-        who, device = self.policy.held.get(serial, ("", self._devices[serial]))
-        return device if who and who == job.submitter else self._devices[serial]
+        holds, device = self.policy.held.get(serial, ((), self._devices[serial]))
+        return device if all(each.admits(job.account) for each in holds) else self._devices[serial]
 
     def best(self, job: WaitingJob) -> str | None:
         """The device on which a job can start now: the one that its policy prefers, of those the one that fewest others
@@ -118,7 +127,7 @@ class Floor:
         only = self._only(job)
         order, share = self.policy.order_of(job), self.policy.share_of(job)
         asked = id(share.energy) if order.needs_energy else 0
-        who = job.submitter if self.policy.held else ""
+        who = (job.account, job.experiment_id) if self.policy.held or self.policy.reserved else ""
         key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy, only, asked, who)
         if key not in self._alike:
             admits = self._admits(job)
@@ -133,7 +142,7 @@ class Floor:
         if (taken := self._served.get(job.experiment_id)) is not None:
             share = replace(share, serial=taken)
         serial = self.policy.order_of(job).device_of(share)
-        alive = serial in job.candidates and serial in self._devices
+        alive = serial in self._devices and serial in job.candidates  # of thousands, where a device is named alone
         return serial if alive and self._device(job, serial).state.health is Health.READY else ""
 
     def take(self, serial: str, job: WaitingJob) -> None:
@@ -187,7 +196,17 @@ class Floor:
             return WaitReason(
                 kind=WaitKind.RETRY, text=f"waits before the next attempt, until {_clock(job.not_before)}"
             )
-        return self._crowded(job, device.facts.host) or unmet(job.conditions, device)
+        return self._crowded(job, device.facts.host) or self._reserved(job, serial) or unmet(job.conditions, device)
+
+    def _reserved(self, job: WaitingJob, serial: str) -> WaitReason | None:
+        """Return the reservation into which a block would last. One of which nothing is known is begun: it makes a
+        reservation late by its own time at most."""
+        took_s = self.policy.took_s.get(job.experiment_id, 0.0)
+        for each in self.policy.reserved.get(serial, ()):
+            if self.now + took_s > each.begins and not each.admits(job.account):
+                text = f"{each.said}, and its blocks take about {max(took_s, 1.0) / 60:.1f} min"
+                return WaitReason(kind=WaitKind.HELD, text=text)
+        return None
 
     def _crowded(self, job: WaitingJob, host: str) -> WaitReason | None:
         limit = self.policy.host_limits.get(host, 0)
@@ -204,6 +223,8 @@ class Floor:
     def reason(self, job: WaitingJob) -> WaitReason:
         """Return why a job waits at the end of the placement: of one device, or in words of the first few candidates
         and by kind of those that it could use, where one that is busy comes first: it will be free."""
+        if spent := self.policy.use.why_not(job):
+            return WaitReason(kind=WaitKind.QUOTA, text=spent)
         known = self._known(job)
         if known.reason is None:
             known.reason = self._reason(job, set(filter(known.admits, job.candidates)))
@@ -246,8 +267,9 @@ def _is_ready(device: Device, now: float) -> bool:
 def _unready(device: Device) -> WaitReason:
     state = device.state
     if state.health is not Health.READY:
-        said = " " if state.health is Health.HELD else ": "  # held by anna
-        text = f"{state.health}{said}{state.reason}" if state.reason else str(state.health)
+        said = "" if state.reason.startswith("reserved ") else f"{state.health} "
+        said = said if state.health is Health.HELD else f"{state.health}: "  # held by anna
+        text = f"{said}{state.reason}" if state.reason else str(state.health)
         return WaitReason(kind=WaitKind(state.health.value), text=text)
     text = f"{state.reason or 'cooling'}, ready at about {_clock(state.ready_at or 0.0)}"
     return WaitReason(kind=WaitKind.RESTING, text=text)

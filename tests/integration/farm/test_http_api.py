@@ -56,10 +56,13 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/remove-host": (ADMIN, ADMIN, "farm"),
     "POST /acts/remove-person": (ADMIN, ADMIN, "farm"),
     "POST /acts/restore": (OPERATE, OPERATE, "farm"),
+    "POST /acts/reserve": (OPERATE, OPERATE, "farm"),
     "POST /acts/resume-host": (OPERATE, OPERATE, "farm"),
     "POST /acts/retry": (OPERATE, SUBMIT, "project"),
     "POST /acts/revoke-token": (ADMIN, VIEW, "farm"),
+    "POST /acts/set-project": (ADMIN, ADMIN, "farm"),
     "POST /acts/submit": (SUBMIT, SUBMIT, "project"),
+    "POST /acts/unreserve": (OPERATE, OPERATE, "farm"),
     "POST /acts/unschedule-suite": (OPERATE, OPERATE, "farm"),
     "GET /audit": (ADMIN, ADMIN, "farm"),
     "GET /devices": (VIEW, VIEW, "any"),
@@ -79,6 +82,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "GET /me": (VIEW, VIEW, "any"),
     "GET /people": (ADMIN, ADMIN, "farm"),
     "GET /projects": (VIEW, VIEW, "any"),
+    "GET /reservations": (VIEW, VIEW, "any"),
     "GET /tokens": (VIEW, VIEW, "any"),
 }
 """Route -> the least role, the least role for one's own, and where: written by hand, as the page of people has it."""
@@ -102,7 +106,10 @@ BODIES: dict[str, dict[str, Any]] = {
     "remove-host": {"name": "nothing"},
     "remove-person": {"name": "nobody"},
     "restore": {},
+    "reserve": {"serials": ["nothing"]},
     "resume-host": {"name": "nothing"},
+    "set-project": {"name": "nothing"},
+    "unreserve": {"number": 0},
     "unschedule-suite": {"suite": "nothing"},
 }
 """Bodies of acts that are refused for another reason where they are allowed, so that nothing changes."""

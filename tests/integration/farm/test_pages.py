@@ -28,7 +28,7 @@ from farm.web.pages import Listening, app_of
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.exchange.samples import import_samples
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import Hold, Ledger
 from orchestrator.model.device import Health
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import Outcome
@@ -77,6 +77,9 @@ class Farm:
             reasons=(HOSTILE,), evidence=(HOSTILE, "last line"),
         )  # fmt: skip
         self.ledger.keep(lost)
+        soon = time.time() + 3600
+        reserved = Hold("", HOSTILE, 0.0, soon + 86_400, HOSTILE, begins=soon)
+        self.ledger.standing.reserve([f"A{HOSTILE}"], reserved)
         spec = up.state.with_name("seen.yaml")
         spec.write_text(SPEC)
         with settings_client(settings) as client:
@@ -155,8 +158,9 @@ def addresses(pages: Farm) -> list[str]:
     hostile = quote(f"A{HOSTILE}", safe="")
     return [
         "/", "/queue", "/experiments", f"/experiments/{pages.seen}", "/experiments/hostile-1", f"/jobs/{pages.job}",
-        f"/jobs/{pages.hostile.job_id}", f"/devices/{pages.serial}", f"/devices/{hostile}", "/nights", "/hosts",
-        "/ranking", "/charts", "/audit", "/glossary", "/sign-in", "/experiments/nothing", "/nowhere",
+        f"/jobs/{pages.hostile.job_id}", f"/devices/{pages.serial}", f"/devices/{hostile}", "/nights",
+        "/calendar", "/hosts", "/ranking", "/charts", "/audit", "/glossary", "/sign-in", "/experiments/nothing",
+        "/nowhere",
     ]  # fmt: skip
 
 

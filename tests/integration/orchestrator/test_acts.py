@@ -29,7 +29,7 @@ from orchestrator.acts import ACTS, ON_PAGES, Done, Door, Site
 from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.acts.engine_folder import read_folder
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.ledger import HostState, Ledger
+from orchestrator.ledger import Hold, HostState, Ledger
 from orchestrator.ledger.tables import METADATA
 from orchestrator.model.errors import FarmError, ServiceDown
 from orchestrator.model.people import Kind, Role
@@ -78,7 +78,8 @@ class Stage:
             if experiment_id == "failed":
                 host.finish()
                 scheduler.tick()
-        ledger.standing.hold(["B"], "me", None, "before")
+        ledger.standing.reserve(["B"], Hold("", "me", 0.0, CLOCK + 9e5, "later", begins=CLOCK + 8e5))  # number 1
+        ledger.standing.hold(["B"], "me", CLOCK, "before")
         ledger.standing.say_of_host("drained", HostState.DRAINING)
         ledger.nights.schedule("scheduled", "s.yaml", "0 2 * * *", b"{}")
         forget_changes(settings.state, "A")
@@ -149,6 +150,9 @@ FINE: dict[str, Args] = {
     "create token": of("anna", Role.VIEW),
     "revoke token": of(TOKEN),
     "add project": of("speech"),
+    "set project": of("vision", share=2.0, most_waiting=9),
+    "reserve": of(["A"], CLOCK, CLOCK + 60.0, "vision", "demo"),
+    "unreserve": of(1),
 }
 """The deeds of each act on the stage. `restore` is of phones: tests/integration/farm/test_devices.py."""
 REFUSED: dict[str, Args] = {
@@ -171,6 +175,9 @@ REFUSED: dict[str, Args] = {
     "create token": of("anna", Role.VIEW, "nothing"),
     "revoke token": of("nothing"),
     "add project": of("vision"),
+    "set project": of("vision", share=0.0),
+    "reserve": of(["B"], None, CLOCK, "vision"),
+    "unreserve": of(99),
 }
 NOTHING: dict[str, Args] = {
     "cancel": of("failed"),
@@ -179,6 +186,7 @@ NOTHING: dict[str, Args] = {
     "reread": of(["failed"], lambda *_: None),
     "restore": of(),
     "add person": of("anna"),
+    "set project": of("vision"),
 }
 """Acts that are no error, and change nothing."""
 
@@ -255,6 +263,8 @@ COMMANDS = {
     "unschedule suite": ["nightly", "unschedule", "scheduled"],
     "remove person": ["people", "remove", "anna"],
     "add project": ["projects", "add", "speech"],
+    "set project": ["projects", "set", "vision", "--share", "2"],
+    "unreserve": ["devices", "unreserve", "1"],
 }
 FIELDS = {
     "cancel": {"target": "running"},

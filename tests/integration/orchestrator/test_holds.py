@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from redis import Redis
 
 from orchestrator import acts
-from orchestrator.ledger import Ledger, Start
+from orchestrator.ledger import Hold, Ledger, Start
+from orchestrator.model.errors import DeviceBusy, SpecError, Unsupported
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.waiting import WaitKind
 from orchestrator.model.quantity import parse_moment
@@ -124,6 +127,71 @@ def test_what_is_handed_back_goes_elsewhere_and_pays_nothing(
     scheduler.tick()
     assert ledger.counts() == {"placed": 1}
     assert ledger.standing.bars().resting == {} and ledger.standing.quarantined() == []
+
+
+def test_what_is_reserved_is_told_before_and_kept_afterwards(
+    farm: Settings, redis: Redis, ledger: Ledger, host: Host
+) -> None:
+    """What was begun before is finished; then the phone is the project's, and everybody else is told so."""
+    ledger.people.add_project("vision", "")
+    scheduler, where, begins = Scheduler(farm, ledger, redis), site(farm, ledger, redis), time.time() + 1.0
+    done = acts.reserving.reserve(where, by("anna"), ["A"], begins, begins + 3600, "vision", "demo")
+    assert done.lines == [f"A is {each.said} (number {each.id})" for each in done.reservations]
+    with pytest.raises(DeviceBusy, match="A is reserved for vision from") as refused:
+        acts.devices.hold(where, by("bob"), ["A"])
+    assert f"`farm devices unreserve {done.reservations[0].id}`" in str(refused.value)
+    acts.devices.hold(where, by("me"), ["A"], time.time() + 0.5)  # over before it begins
+    ledger.standing.end_hold("A")
+    submit(ledger, "A", blocks=2)
+    assert [a.serial for a in scheduler.tick().placed] == ["A"], "nothing is known of its duration"
+    host.claim()
+    eventually(lambda: time.time() > begins)
+    host.finish()
+    (reason,) = eventually(lambda: [each for each in scheduler.tick().waiting.values() if each.kind is WaitKind.HELD])
+    clock = time.strftime("%H:%M", time.localtime(begins + 3600))
+    assert reason.text.startswith(f"reserved for vision until {clock}: demo")
+    jobs = expand(make.many(1), "e-2", [make.device("A")]).jobs
+    ledger.submit("e-2", make.many(1), jobs, project="vision")
+    assert [a.job.experiment_id for a in eventually(lambda: scheduler.tick().placed)] == ["e-2"]
+
+
+def test_whatever_is_reserved_a_device_has_one_holder_at_a_time(ledger: Ledger, seed: int) -> None:
+    """Beside its pool, which is of one project."""
+    chance, now = random.Random(seed), time.time()
+    for _ in range(80):
+        serials, project = chance.sample("ABC", chance.randint(1, 2)), chance.choice(["", "vision", "speech"])
+        begins = chance.choice([0.0, now + chance.uniform(10, 900)])
+        until = chance.choice([None, max(begins, now) + chance.uniform(10, 300)])
+        like = Hold("", chance.choice(["anna", "bob"]), now, until, "", project=project, begins=begins)
+        before = ledger.standing.reservations()
+        others = ledger.standing.reserve(serials, like)
+        assert not others or ledger.standing.reservations() == before, "all or none"
+        if chance.random() < 0.3 and before:
+            ledger.standing.end_reservation(chance.choice(before).id)
+    found = ledger.standing.reservations()
+    assert len(found) > 3
+    for at in (now + chance.uniform(1, 1200) for _ in range(200)):
+        for serial in "ABC":
+            here = [e for e in found if e.serial == serial and e.begins <= at and (e.until is None or e.until > at)]
+            assert len({each.project for each in here if each.is_pool}) <= 1
+            assert len({(each.project, each.project or each.who) for each in here if not each.is_pool}) <= 1
+
+
+def test_a_pool_and_a_limit_are_of_one_project(farm: Settings, redis: Redis, ledger: Ledger, host: Host) -> None:
+    where = site(farm, ledger, redis)
+    acts.people.add_project(where, by("me"), "vision", most_waiting=3)
+    acts.reserving.reserve(where, by("me"), ["A"], name="vision")
+    mine, theirs = (
+        acts.submit(where, by("me"), make.many(1, name=name), Path(), project=project)
+        for name, project in (("mine", "vision"), ("theirs", "common"))
+    )
+    assert mine.devices == {"A", "B"} and theirs.devices == {"B"}
+    with pytest.raises(SpecError, match="has 2 jobs that wait, and 2 more would be over its 3"):
+        acts.submit(where, by("me"), make.many(1, name="third"), Path(), project="vision")
+    acts.people.set_project(where, by("me"), "vision", most_waiting=0)
+    assert acts.submit(where, by("me"), make.many(1, name="third"), Path(), project="vision").did
+    with pytest.raises(Unsupported, match="neither held"):
+        acts.devices.release(where, by("me"), "A")
 
 
 def test_times_of_day_are_the_next_ones() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.ledger import Hold
 from orchestrator.model.device import Device, Health
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.experiment import Conditions, Range
@@ -269,23 +270,33 @@ def test_what_is_not_met_now_waits_with_the_reason(wanted: dict[str, Any], state
     assert place([make.waiting("j", "A")], [device], {}, Policy(), NOW).assignments == (("j", "A"),)
 
 
-def test_held_devices_are_free_for_their_holder_alone(seed: int) -> None:
-    """Whatever the order: everybody has what they hold and what nobody holds, and no one else's."""
+def test_held_devices_are_free_for_their_holders_alone(seed: int) -> None:
+    """Whatever the order: everybody has what they, or their project, hold and what nobody does, and no one else's."""
     chosen = random.Random(seed)
     for _ in range(50):
         who = {serial: chosen.choice(["anna", "bert", ""]) for serial in "ABCDEF"}
+        pools = {serial: chosen.choice(["vision", "speech", ""]) for serial in who}
         fits = {serial: chosen.random() < 0.8 for serial in who}
         devices = [
-            make.device(s, health=Health.HELD if who[s] else Health.READY if fits[s] else Health.QUARANTINED)
+            make.device(
+                s, health=Health.HELD if who[s] or pools[s] else Health.READY if fits[s] else Health.QUARANTINED
+            )
             for s in who
         ]
-        own = {
-            s: (who[s], make.device(s, health=Health.READY if fits[s] else Health.QUARANTINED)) for s in who if who[s]
-        }
-        jobs = [make.waiting(f"{submitter}{n}", *who, experiment_id=submitter or "e", submitter=submitter, order=(0, n))
-                for submitter in ("anna", "bert", "") for n in range(6)]  # fmt: skip
+        holds = {s: [Hold(s, who[s], 0.0, None, "")] * bool(who[s]) for s in who}
+        for s, project in pools.items():
+            holds[s] += [Hold(s, "x", 0.0, None, "", project=project)] * bool(project)
+        fit = {s: make.device(s, health=Health.READY if fits[s] else Health.QUARANTINED) for s in who}
+        own = {s: (holds[s], fit[s]) for s in who if holds[s]}
+        accounts = [(submitter, project) for submitter in ("anna", "bert", "") for project in ("vision", "speech")]
+        jobs = [
+            make.waiting(f"{by}.{of}.{n}", *who, experiment_id=f"{by}.{of}", submitter=by, project=of, order=(0, n))
+            for by, of in accounts
+            for n in range(6)
+        ]
         chosen.shuffle(jobs)
         placed = place(jobs, devices, {}, Policy(held=own), NOW).assignments
-        submitters = {job.job_id: job.submitter for job in jobs}
-        assert all(who[serial] in ("", submitters[job]) and fits[serial] for job, serial in placed)
+        for job, serial in placed:
+            submitter, project, _ = job.split(".")
+            assert who[serial] in ("", submitter) and pools[serial] in ("", project) and fits[serial]
         assert {serial for _, serial in placed} == {serial for serial in who if fits[serial]}

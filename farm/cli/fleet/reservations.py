@@ -1,0 +1,100 @@
+"""`farm devices reserve`, `reservations`, `unreserve`: devices for a person or a project, for a time or for good."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from farm.access import COMMAND_LINE, open_ledger, open_site, settings_of, user_by
+from farm.cli import completion
+from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from orchestrator.model.quantity import parse_moment
+
+
+def reserve(
+    serials: Annotated[
+        list[str], typer.Argument(metavar="SERIAL...", help="Devices to reserve.", autocompletion=completion.serials)
+    ],
+    begins: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="When it begins: `14:00`, `2026-12-01 08:00`; now by default."),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="When it ends; without an end the devices are a project's pool."),
+    ] = None,
+    name: Annotated[str, typer.Option("--for", metavar="PERSON|PROJECT", help="Who has them; you, by default.")] = "",
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Reason, shown to other people.")] = "",
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reserve devices for a person or a project. From its begin to its end no other experiments run there.
+
+    A block that would last into a reservation is not begun, if it is known how long such blocks take. Else it is
+    finished first, so a reservation begins one block late at most. Without --until the devices are the project's pool.
+
+    Example: `farm devices reserve R58M123ABC --from 14:00 --until 16:00 --for vision --why demo`
+    """
+    from orchestrator import acts
+
+    given = [_moment(text, option) for text, option in ((begins, "--from"), (until, "--until"))]
+    with open_site(settings_of(state)) as site:
+        done = acts.reserving.reserve(site, user_by(COMMAND_LINE), serials, given[0], given[1], name, why)
+    show_done(done, as_json=as_json)
+
+
+def unreserve(
+    number: Annotated[int, typer.Argument(metavar="NUMBER", help="Its number in `farm devices reservations`.")],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """End a reservation, whether it has begun or not, or take a device out of a pool.
+
+    Example: `farm devices unreserve 3`
+    """
+    from orchestrator import acts
+
+    with open_site(settings_of(state)) as site:
+        show_done(acts.reserving.unreserve(site, user_by(COMMAND_LINE), number), as_json=as_json)
+
+
+def reservations(state: StateOption = None, as_json: JsonOption = False) -> None:
+    """List who has which devices, now and later. Needs no running farm.
+
+    Example: `farm devices reservations --json`
+    """
+    from orchestrator.report.listing import Listing
+
+    with open_ledger(settings_of(state)) as ledger:
+        found = ledger.standing.reservations()
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    rows = [
+        (
+            str(each.id),
+            escape(each.serial),
+            escape(each.whose),
+            _clock(each.begins or each.since),
+            "" if each.until is None else _clock(each.until),
+            escape(each.note),
+        )
+        for each in found
+    ]
+    out().print(Listing(("number", "device", "whose", "from", "until", "why"), rows))
+
+
+def _moment(text: str | None, option: str) -> float | None:
+    """Unix time. Raises UsageError."""
+    try:
+        return None if text is None else parse_moment(text)
+    except ValueError as e:
+        raise typer.BadParameter(str(e), param_hint=option) from e
+
+
+def _clock(unix_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_s))
