@@ -30,7 +30,6 @@ FORMS: dict[Any, Any] = {
     bool: bool,
     float | None: Moment | None,
     Role: Role,
-    Role | None: Role | None,
     Experiment: Experiment,
 }
 """Types of an act's parameters that have a form in JSON."""

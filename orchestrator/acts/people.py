@@ -11,7 +11,7 @@ from datetime import datetime
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import SpecError, UnknownName
 from orchestrator.model.people import COMMON, Kind, Role
-from orchestrator.model.rights import Actor, Place, Right
+from orchestrator.model.rights import Actor, Person, Place, Right
 
 from .act import Acting, Done, Given, act, of_project
 
@@ -54,23 +54,56 @@ def add_person(acting: Acting, name: str, *, service: bool = False) -> Admitted:
 @dataclass(frozen=True)
 class Granted(Done):
     person: str
-    role: Role | None
+    role: Role
     project: str
 
     @property
     def lines(self) -> list[str]:
         where = f"in the project {self.project}" if self.project else "in the farm"
-        return [f"{self.person} has {f'the role {self.role}' if self.role else 'no role'} {where}"]
+        return [f"{self.person} has the role {self.role} {where}"]
 
 
 @act(Right(Role.ADMINISTER), at=of_project)
-def grant_role(acting: Acting, name: str, role: Role | None, project: str = "") -> Granted:
-    """Give somebody a role in a project, or (empty) in the farm; None: take it away. Raises UnknownName."""
-    person = _known(acting.ledger, name)
+def grant_role(acting: Acting, name: str, role: Role, project: str = "") -> Granted:
+    """Give somebody a role in a project, or (empty) in the farm, in the place of another there. Raises UnknownName."""
+    person = _known(acting.ledger, name).name
     if project:
         check_project(acting.ledger, project)
     acting.ledger.people.grant(person, role, project)
     return Granted(person, role, project)
+
+
+@dataclass(frozen=True)
+class Taken(Done):
+    person: str
+    role: Role | None
+    """The role that was taken; None: there was none."""
+    project: str
+
+    @property
+    def did(self) -> bool:
+        return self.role is not None
+
+    @property
+    def ok(self) -> bool:
+        return True
+
+    @property
+    def lines(self) -> list[str]:
+        where = f"in the project {self.project}" if self.project else "in the farm"
+        return [f"{'' if self.did else 'nothing to do: '}{self.person} has no role {where}"]
+
+
+@act(Right(Role.ADMINISTER), at=of_project)
+def revoke_role(acting: Acting, name: str, project: str = "") -> Taken:
+    """Take away the role of somebody in a project, or (empty) in the farm; other roles stay. Raises UnknownName."""
+    person = _known(acting.ledger, name)
+    if project:
+        check_project(acting.ledger, project)
+    role = person.grants.projects.get(project) if project else person.grants.farm
+    if role is not None:
+        acting.ledger.people.grant(person.name, None, project)
+    return Taken(person.name, role, project)
 
 
 @dataclass(frozen=True)
@@ -85,7 +118,7 @@ class Left(Done):
 @act(ADMINISTERS)
 def remove_person(acting: Acting, name: str) -> Left:
     """Take all roles and tokens of somebody. Raises UnknownName."""
-    acting.ledger.people.end(_known(acting.ledger, name))
+    acting.ledger.people.end(_known(acting.ledger, name).name)
     return Left(name)
 
 
@@ -122,7 +155,7 @@ def create_token(
 ) -> Made:
     """Make a token of somebody, which gives no more than the role `most`, only in this project (empty: wherever they
     have a role), until then (Unix time; None: until it is revoked). Raises UnknownName, SpecError."""
-    person = _known(acting.ledger, name)
+    person = _known(acting.ledger, name).name
     if project:
         check_project(acting.ledger, project)
     if until is not None and until <= time.time():
@@ -198,12 +231,12 @@ def _projects(ledger: Ledger) -> Sequence[str]:
     return [each.name for each in ledger.people.projects()]
 
 
-def _known(ledger: Ledger, name: str) -> str:
-    """Return the name of somebody who is let in. Raises UnknownName."""
+def _known(ledger: Ledger, name: str) -> Person:
+    """Return somebody who is let in. Raises UnknownName."""
     found = ledger.people.one(name)
     if found is None or found.ended_at is not None:
         raise UnknownName(f"nobody is called {name!r} on this farm", remedy=f"`farm people add {name}` lets them in")
-    return found.name
+    return found
 
 
 def _check_name(what: str, name: str) -> None:

@@ -19,11 +19,15 @@ group = typer.Typer(
     no_args_is_help=True,
 )
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
+ProjectOption = Annotated[
+    str, typer.Option("--project", metavar="NAME", help="The project of the role.", show_default="the whole farm")
+]
 
 
 def register(app: typer.Typer) -> None:
     group.command("list")(listed)
     group.command()(add)
+    group.command()(revoke)
     group.command()(remove)
     app.add_typer(group, rich_help_panel="The farm")
 
@@ -31,9 +35,7 @@ def register(app: typer.Typer) -> None:
 def add(
     name: NameArgument,
     role: Annotated[Role | None, typer.Option("--role", help="The role to give; a role before it is replaced.")] = None,
-    project: Annotated[
-        str, typer.Option("--project", metavar="NAME", help="The project of the role.", show_default="the whole farm")
-    ] = "",
+    project: ProjectOption = "",
     service: Annotated[bool, typer.Option("--service", help="It is a program, such as a build server.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -53,6 +55,19 @@ def add(
             show_done(granted, as_json=as_json, is_new=done.is_new)
             return
     show_done(done, as_json=as_json)
+
+
+def revoke(
+    name: NameArgument, project: ProjectOption = "", state: StateOption = None, as_json: JsonOption = False
+) -> None:
+    """Take away the role of somebody in a project, or in the farm. Their other roles and their tokens stay.
+
+    Example: `farm people revoke anna --project vision`
+    """
+    from orchestrator import acts
+
+    with open_site(settings_of(state)) as site:
+        show_done(acts.people.revoke_role(site, user_by(COMMAND_LINE), name, project), as_json=as_json)
 
 
 def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:

@@ -51,6 +51,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/restore": (OPERATE, OPERATE, "farm"),
     "POST /acts/resume-host": (OPERATE, OPERATE, "farm"),
     "POST /acts/retry": (OPERATE, SUBMIT, "project"),
+    "POST /acts/revoke-role": (ADMIN, ADMIN, "project"),
     "POST /acts/revoke-token": (ADMIN, VIEW, "farm"),
     "POST /acts/submit": (SUBMIT, SUBMIT, "project"),
     "POST /acts/unschedule-suite": (OPERATE, OPERATE, "farm"),
@@ -72,6 +73,7 @@ OPEN = {"GET /health"}
 HIDES = {route for route, (_, _, where) in TABLE.items() if where == "project"} - {
     "POST /acts/submit",
     "POST /acts/grant-role",
+    "POST /acts/revoke-role",
 }
 """Routes on what is named: where who asks may not view it, it is as if it were not there."""
 PAGE = Path(__file__).parents[3] / "docs" / "architecture" / "people-and-api.md"
@@ -89,6 +91,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "remove-person": {"name": "nobody"},
     "restore": {},
     "resume-host": {"name": "nothing"},
+    "revoke-role": {"name": "nobody", "project": "vision"},
     "unschedule-suite": {"suite": "nothing"},
 }
 """Bodies of acts that are refused for another reason where they are allowed, so that nothing changes."""

@@ -88,6 +88,7 @@ class Stage:
         self.builds.keep(read_folder(self.folder, "benchncnn", "x86", ("llama-bench",), "", Artifacts(settings.state)))
         ledger.people.add("anna", Kind.PERSON)
         ledger.people.add_project("vision", "")
+        ledger.people.grant("anna", Role.VIEW, "vision")
         self.token, self.secret = ledger.people.tokens.make("anna", Role.ADMINISTER, "", "", None)
         self.site = Site(settings, ledger, lambda: redis, OwnPhones(settings))
 
@@ -145,6 +146,7 @@ FINE: dict[str, Args] = {
     "unschedule suite": of("scheduled"),
     "add person": of("berta"),
     "grant role": of("anna", Role.SUBMIT, "vision"),
+    "revoke role": of("anna", "vision"),
     "remove person": of("anna"),
     "create token": of("anna", Role.VIEW),
     "revoke token": of(TOKEN),
@@ -167,6 +169,7 @@ REFUSED: dict[str, Args] = {
     "unschedule suite": of("s"),
     "add person": of("no name"),
     "grant role": of("nobody", Role.SUBMIT, "vision"),
+    "revoke role": of("nobody", "vision"),
     "remove person": of("nobody"),
     "create token": of("anna", Role.VIEW, "nothing"),
     "revoke token": of("nothing"),
@@ -179,6 +182,7 @@ NOTHING: dict[str, Args] = {
     "reread": of(["failed"], lambda *_: None),
     "restore": of(),
     "add person": of("anna"),
+    "revoke role": of("anna"),
 }
 """Acts that are no error, and change nothing."""
 
@@ -253,6 +257,7 @@ COMMANDS = {
     "remove host": ["host", "remove", "lab", "--force"],
     "remove engine": ["engines", "remove", "benchncnn"],
     "unschedule suite": ["nightly", "unschedule", "scheduled"],
+    "revoke role": ["people", "revoke", "anna", "--project", "vision"],
     "remove person": ["people", "remove", "anna"],
     "add project": ["projects", "add", "speech"],
 }
