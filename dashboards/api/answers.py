@@ -17,7 +17,7 @@ from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.device import Device
 from orchestrator.model.errors import ServiceDown
 from orchestrator.model.people import Role
-from orchestrator.model.rights import Person, Place, Project, Right, Token
+from orchestrator.model.rights import Link, Person, Place, Project, Right, Token
 
 from .asked import Asked
 from .reading import First, Most, Page, Word, page, read
@@ -144,6 +144,14 @@ def projects(asked: Asked, first: First = 0, most: Most = 50) -> Page[Project]:
     """List the projects that who asks may view, with their members."""
     seen = asked.actor.grants.visible
     found = [each for each in asked.ledger.people.projects() if seen is None or each.name in seen]
+    return page(found[first : first + most], first, len(found))
+
+
+@read("/links", SEES_ANYTHING)
+def links(asked: Asked, first: First = 0, most: Most = 50) -> Page[Link]:
+    """List the public links to what is in the projects that who asks may view; never their secrets."""
+    seen = asked.actor.grants.visible
+    found = [each for each in asked.ledger.people.links.every() if seen is None or each.project in seen]
     return page(found[first : first + most], first, len(found))
 
 

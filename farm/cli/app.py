@@ -29,6 +29,7 @@ COMMANDS = {
     "ledger.audit": "audit",
     "people.people": "people",
     "people.tokens": "tokens",
+    "people.links": "links",
     "people.projects": "projects",
     "experiments.experiments": "run status watch cancel retry",
     "experiments.job": "job",

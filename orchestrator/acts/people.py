@@ -1,4 +1,4 @@
-"""Acts on people: let them in, give roles, make and revoke tokens, add projects."""
+"""Acts on people: let them in, give and take roles, passwords and tokens, add projects."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic import SecretStr
+
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import SpecError, UnknownName
-from orchestrator.model.people import COMMON, Kind, Role
+from orchestrator.model.people import COMMON, Kind, Role, Use
 from orchestrator.model.rights import Actor, Person, Place, Right
 
-from .act import Acting, Done, Given, act, of_project
+from .act import Acting, Done, Given, act, of_project, on_pages
 
 ADMINISTERS = Right(Role.ADMINISTER, of="farm")
+SHORTEST, LONGEST = 10, 200
+"""Characters of a password."""
+INVITED_S = 3 * 86_400.0
 NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,59}"
 """The names of people and projects."""
 
@@ -107,6 +112,66 @@ def revoke_role(acting: Acting, name: str, project: str = "") -> Taken:
 
 
 @dataclass(frozen=True)
+class Invited(Done):
+    id: str
+    person: str
+    ends_at: float
+    """Unix time."""
+    token: str
+    """The text, which is told this once, and in no audit."""
+
+    @property
+    def on(self) -> str:
+        return self.person
+
+    @property
+    def secret(self) -> str:
+        return self.token
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"whoever shows the token {self.id} until {_minute(self.ends_at)} sets the password of {self.person}"]
+
+
+@act(ADMINISTERS)
+def invite_person(acting: Acting, name: str) -> Invited:
+    """Make a token by which somebody sets their password, once, within three days. Raises UnknownName, SpecError."""
+    person = _who_logs_in(acting.ledger, name)
+    ends_at = time.time() + INVITED_S
+    token, text = acting.ledger.people.tokens.make(person, Role.VIEW, "", "sets a password", ends_at, Use.PASSWORD)
+    return Invited(token, person, ends_at, text)
+
+
+@dataclass(frozen=True)
+class PasswordSet(Done):
+    person: str
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"{self.person} has a new password; their sessions on the pages have ended"]
+
+
+def _of_person(_: Ledger, __: Actor, given: Given) -> list[Place]:
+    return [Place("", given["name"])]
+
+
+@act(Right(Role.ADMINISTER, own=Role.VIEW, of="farm"), at=_of_person)
+def set_password(acting: Acting, name: str, password: SecretStr) -> PasswordSet:
+    """Give somebody the password with which they log in on the pages. Raises UnknownName, SpecError.
+
+    It has no route: a token of little right would become a password of all.
+    """
+    person, text = _who_logs_in(acting.ledger, name), password.get_secret_value()
+    if not SHORTEST <= len(text) <= LONGEST:
+        raise SpecError(
+            f"a password has {SHORTEST} to {LONGEST} characters, and this one has {len(text)}",
+            remedy="take several words that do not belong together",
+        )
+    acting.ledger.people.passwords.set(person, text)
+    return PasswordSet(person)
+
+
+@dataclass(frozen=True)
 class Left(Done):
     person: str
 
@@ -138,9 +203,13 @@ class Made(Done):
         return f"{self.id} of {self.person}"
 
     @property
+    def secret(self) -> str:
+        return self.token
+
+    @property
     def lines(self) -> list[str]:
         where = f" in the project {self.project}" if self.project else ""
-        end = datetime.fromtimestamp(self.ends_at).isoformat(" ", "minutes") if self.ends_at else "it is revoked"
+        end = _minute(self.ends_at) if self.ends_at else "it is revoked"
         return [f"token {self.id} lets {self.person} {self.most}{where} until {end}"]
 
 
@@ -189,6 +258,7 @@ def _of_token(ledger: Ledger, _: Actor, given: Given) -> list[Place]:
     return [] if token is None else [Place("", token.person)]
 
 
+@on_pages
 @act(Right(Role.ADMINISTER, own=Role.VIEW, of="farm"), at=_of_token)
 def revoke_token(acting: Acting, token: str) -> Revoked:
     """Let a token count no more; one's own, or anybody's. Raises UnknownName."""
@@ -229,6 +299,18 @@ def check_project(ledger: Ledger, name: str) -> None:
 
 def _projects(ledger: Ledger) -> Sequence[str]:
     return [each.name for each in ledger.people.projects()]
+
+
+def _who_logs_in(ledger: Ledger, name: str) -> str:
+    """Return the name of somebody who may have a password. Raises UnknownName, SpecError."""
+    person = _known(ledger, name)
+    if person.is_service:
+        raise SpecError(f"{name} is a program, and logs in nowhere", remedy=f"`farm tokens create {name}`")
+    return person.name
+
+
+def _minute(at: float) -> str:
+    return datetime.fromtimestamp(at).isoformat(" ", "minutes")
 
 
 def _known(ledger: Ledger, name: str) -> Person:

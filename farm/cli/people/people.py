@@ -28,6 +28,7 @@ def register(app: typer.Typer) -> None:
     group.command("list")(listed)
     group.command()(add)
     group.command()(revoke)
+    group.command()(password)
     group.command()(remove)
     app.add_typer(group, rich_help_panel="The farm")
 
@@ -68,6 +69,34 @@ def revoke(
 
     with open_site(settings_of(state)) as site:
         show_done(acts.people.revoke_role(site, user_by(COMMAND_LINE), name, project), as_json=as_json)
+
+
+def password(
+    name: NameArgument,
+    prompt: Annotated[bool, typer.Option("--prompt", help="Ask for the password here, and make no link.")] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a link by which somebody sets their password for the pages, once, within three days.
+
+    Example: `farm people password anna`
+    """
+    from pydantic import SecretStr
+
+    from farm import endpoints
+    from orchestrator import acts
+
+    settings, who = settings_of(state), user_by(COMMAND_LINE)
+    with open_site(settings) as site:
+        if prompt:
+            text = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+            show_done(acts.people.set_password(site, who, name, SecretStr(text)), as_json=as_json)
+            return
+        done = acts.people.invite_person(site, who, name)
+    link = f"{endpoints.pages_of(settings.state) or '/'}password#{done.secret}"
+    show_done(done, as_json=as_json, link=link)
+    if not as_json:
+        out().print(link, markup=False, highlight=False, soft_wrap=True)
 
 
 def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
