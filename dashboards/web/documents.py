@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
@@ -99,7 +100,8 @@ class Documents:
         named = f"attachment; filename*=UTF-8''{quote(f'{row.id}-{what}.{form}', safe='')}"
         headers = {"Content-Disposition": named, "Content-Length": str(file.tell())}
         file.seek(0)
-        return StreamingResponse(iter(partial(file.read, PIECE), b""), media_type=MEDIA[form], headers=headers)
+        pieces, closes = iter(partial(file.read, PIECE), b""), BackgroundTask(file.close)
+        return StreamingResponse(pieces, media_type=MEDIA[form], headers=headers, background=closes)
 
 
 def _page(text: str) -> Response:
