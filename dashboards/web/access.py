@@ -83,11 +83,11 @@ class Visitor:
 
 
 NOBODY, ANYBODY = Visitor(Grants()), Visitor(WHOLE)
-"""Who has not logged in, on a farm of several people, and on a farm of one, whose pages are open to its machine."""
+"""Somebody who has not logged in: on a farm of several people, and on a farm of one, open to its whole machine."""
 
 
 class Access:
-    """Who comes, and what they may see. On a farm of one person, reading is free where the pages are on loopback, and
+    """The visitors and their rights. On a farm of one person, reading is free where the pages are on loopback, and
     acting takes a session; where there are people, all takes one."""
 
     def __init__(

@@ -82,7 +82,7 @@ class Way(Generic[M]):
     make: M
     needs: Right = SEES_ANYTHING
     of: Of | None = None
-    """What it is about, where its right is of a project."""
+    """A function for what it is about, where its right is of a project."""
 
     def let(self, visitor: Visitor, ledger: Callable[[], Ledger], path: Mapping[str, str]) -> list[Place]:
         """Return what the address is about. Raises NotAllowed, UnknownName where it is not theirs to see."""

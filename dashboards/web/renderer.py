@@ -87,7 +87,7 @@ class Renderer:
         return FileResponse(HOUSE_STYLE)
 
     async def document(self, request: Request, way: Way[Callable[[Request], Response]]) -> Response:
-        """What an address leads to that is no page, for who may see it."""
+        """Answer an address that leads to no page but a document, for whoever may see it."""
         return await run_in_threadpool(self._document, request, way)
 
     def _document(self, request: Request, way: Way[Callable[[Request], Response]]) -> Response:

@@ -42,7 +42,7 @@ class Linked(Done):
 
 @on_pages
 @act(PUBLISHES, at=of_targets)
-def make_link(acting: Acting, target: str, until: float | None = None, note: str = "") -> Linked:
+def create_link(acting: Acting, target: str, until: float | None = None, note: str = "") -> Linked:
     """Make a link by which anybody reads the report of an experiment, or the story of a job, until then (Unix time;
     None: for 30 days; a year at most). Raises UnknownName, SpecError."""
     now = time.time()

@@ -1,4 +1,4 @@
-"""What a public link shows: a report or the story of a job, to read and nothing else."""
+"""Show what a public link is to: a report or the story of a job, to read and nothing else."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from .tokens import day, ends
 
 group = typer.Typer(
     name="links",
-    help="Make, list and revoke public links, by which anybody reads a report or the story of a job."
+    help="Create, list and revoke public links, by which anybody reads a report or the story of a job."
     "\n\nExample: `farm links list` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
@@ -25,12 +25,12 @@ DAYS, DAY_S = 30.0, 86_400.0
 
 def register(app: typer.Typer) -> None:
     group.command("list")(listed)
-    group.command()(make)
+    group.command()(create)
     group.command()(revoke)
     app.add_typer(group, rich_help_panel="The farm")
 
 
-def make(
+def create(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="An experiment (its report) or a job (its story).")],
     days: Annotated[
         float, typer.Option("--days", metavar="N", min=0, help="Days until it ends; a year at most.")
@@ -41,7 +41,7 @@ def make(
 ) -> None:
     """Make a link that anybody may read by, without an account, and print it. It is shown this once.
 
-    Example: `farm links make latest --days 7 --note "for the paper"`
+    Example: `farm links create latest --days 7 --note "for the paper"`
     """
     from farm import endpoints
     from orchestrator import acts
@@ -49,7 +49,7 @@ def make(
     settings = settings_of(state)
     with open_site(settings) as site:
         name = experiment_or_job(site.ledger, target)
-        done = acts.links.make_link(site, user_by(COMMAND_LINE), name, time.time() + days * DAY_S, note)
+        done = acts.links.create_link(site, user_by(COMMAND_LINE), name, time.time() + days * DAY_S, note)
     link = endpoints.pages_of(settings.state).rstrip("/") + done.path
     show_done(done, as_json=as_json, link=link)
     if not as_json:

@@ -44,7 +44,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/drain-host": (OPERATE, OPERATE, "farm"),
     "POST /acts/grant-role": (ADMIN, ADMIN, "project"),
     "POST /acts/invite-person": (ADMIN, ADMIN, "farm"),
-    "POST /acts/make-link": (OPERATE, SUBMIT, "project"),
+    "POST /acts/create-link": (OPERATE, SUBMIT, "project"),
     "POST /acts/hold": (OPERATE, OPERATE, "farm"),
     "POST /acts/release": (OPERATE, OPERATE, "farm"),
     "POST /acts/remove-engine": (ADMIN, ADMIN, "farm"),
@@ -151,7 +151,7 @@ class Lab:
         experiment, job = self.experiments[owner]
         method, path = route.split(" ", 1)
         act = path.removeprefix("/acts/")
-        of_it = {"cancel": {"targets": [experiment]}, "retry": {"target": job}, "make-link": {"target": experiment}}
+        of_it = {"cancel": {"targets": [experiment]}, "retry": {"target": job}, "create-link": {"target": experiment}}
         given = of_it.get(act, BODIES.get(act))
         if act == "submit":
             given = {"experiment": EXPERIMENT | {"workload": {"onnx": "none.onnx"}}, "project": "vision"}
@@ -202,7 +202,7 @@ def test_every_route_takes_exactly_its_right(lab: Lab) -> None:
     status, _, schema = lab.ask("GET /openapi.json")
     routes = {f"{method.upper()} {path}" for path, own in schema["paths"].items() for method in own}
     assert status == 200 and schema["openapi"].startswith("3.1") and routes == TABLE.keys() | OPEN
-    assert BODIES.keys() | {"cancel", "retry", "submit", "revoke-token", "make-link", "revoke-link"} == {
+    assert BODIES.keys() | {"cancel", "retry", "submit", "revoke-token", "create-link", "revoke-link"} == {
         route.rpartition("/")[2] for route in TABLE if "/acts/" in route
     }
     wrong = list[str]()

@@ -159,7 +159,7 @@ def test_a_page_offers_what_may_be_done_and_nothing_else(web: Web) -> None:
     for name in web.lab.roles:
         place, role = web.lab.roles[name]
         _, _, text = web.ask(f"/experiments/{experiment}", name)
-        for act in ("cancel", "make link"):
+        for act in ("cancel", "create link"):
             offered = f"/do/{quote(act)}" in text
             assert offered is allowed(f"POST /acts/{act.replace(' ', '-')}", place, role, mine=False), (act, name)
         _, _, text = web.ask("/devices/A", name)
@@ -242,10 +242,10 @@ def test_a_person_sets_a_password_by_a_link_and_logs_in(web: Web) -> None:
 def test_a_public_link_shows_one_thing_until_it_ends(web: Web) -> None:
     lab, owner = web.lab, "vision.submit"
     experiment, job = lab.experiments["vision.operate"]
-    told = web.act("make link", "vision.operate", target=experiment, until="2 h")
+    told = web.act("create link", "vision.operate", target=experiment, until="2 h")
     way = re.search(r"http://127\.0\.0\.1:\d+(/public/farm_\S+)", told)
-    assert way is not None and "may not" in web.act("make link", owner, target=lab.experiments["somebody"][0])
-    story = lab.ask("POST /acts/make-link", lab.own, {"target": job})[2]["result"]["path"]
+    assert way is not None and "may not" in web.act("create link", owner, target=lab.experiments["somebody"][0])
+    story = lab.ask("POST /acts/create-link", lab.own, {"target": job})[2]["result"]["path"]
     for path, shows in ((way[1], experiment), (story, job)):
         status, headers, text = web.send(path, "")
         assert status == 200 and shows in text and not re.search(r'(href|action)="/(?!static/)', text)

@@ -156,7 +156,7 @@ FINE: dict[str, Args] = {
     "revoke token": of(TOKEN),
     "invite person": of("anna"),
     "set password": of("anna", SecretStr("ten words or so")),
-    "make link": of("failed", CLOCK, "the reviewers"),
+    "create link": of("failed", CLOCK, "the reviewers"),
     "revoke link": of(LINK),
     "add project": of("speech"),
 }
@@ -183,7 +183,7 @@ REFUSED: dict[str, Args] = {
     "revoke token": of("nothing"),
     "invite person": of("nobody"),
     "set password": of("anna", SecretStr("too short")),
-    "make link": of("failed", 1.0),
+    "create link": of("failed", 1.0),
     "revoke link": of("nothing"),
     "add project": of("vision"),
 }
@@ -281,7 +281,7 @@ FIELDS = {
     "drain host": {"target": "lab"},
     "resume host": {"target": "drained"},
     "revoke token": {"target": str(TOKEN)},
-    "make link": {"target": "failed", "until": "3 h", "note": "the reviewers"},
+    "create link": {"target": "failed", "until": "3 h", "note": "the reviewers"},
     "revoke link": {"target": str(LINK)},
 }
 CELLS: dict[str, Callable[[Farm], object]] = {
