@@ -20,7 +20,7 @@ LINES = {
     "device_agent": 19_365,  # 335: packed weights; 155: heat, answers served; 440: generation; 430: `exec`; 350: types
     "virtual_phones": 8_275,  # 55: phases of power
     "farm": 13_170,  # 355: people; 70: engines added; 125: `rank`; 125: `infer`; 500: sizes
-    "dashboards": 6_040,  # 585: people log in, links; 880: the API; 60: the ranking; 300: results and downloads on pages, the glossary
+    "dashboards": 6_040,  # 585: people log in, links; 880: the API; 60: the ranking; 300: results, the glossary
     "benchmarks": 11_630,  # 100: packed weights; 40: energy by phase; 250: tokens behind contexts
     "tests": 80_670,  # 990: people; 535: heat; 470: spellings; 470: energy by phase; 3_000: models, engines
 }
