@@ -48,7 +48,7 @@ class Forms:
         log.info("event=acted what=%s who=%r target=%r bad=%s", request.path_params["what"], session.name,
                  sent.get("target", ""), bad)  # fmt: skip
         response = RedirectResponse(way_back(sent), 303)
-        shown.tell(response, text, bad=bad)
+        shown.tell(request, response, text, bad=bad)
         return response
 
 
@@ -117,5 +117,5 @@ def refused(request: Request) -> Response:
     """Answer a form that is not ours, or nobody's."""
     log.warning("event=form_refused path=%s", request.url.path)
     response = RedirectResponse("/sign-in", 303)
-    shown.tell(response, "That was not done: sign in, and send it from a page of this farm.", bad=True)
+    shown.tell(request, response, "That was not done: sign in, and send it from a page of this farm.", bad=True)
     return response

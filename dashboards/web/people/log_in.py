@@ -112,7 +112,7 @@ class LogIn:
             text = ": ".join(filter(None, (str(e.args[0]), e.remedy)))
             return self._asks_password(request, f"{text[0].upper()}{text[1:]}.", sent.get("token", ""), 403)
         response = self._let_in("/" if session is None else "/me", cookie or "")
-        shown.tell(response, done.text, bad=False)
+        shown.tell(request, response, done.text, bad=False)
         return response
 
     def _person(self, request: Request, sent: dict[str, str]) -> Bearer:
