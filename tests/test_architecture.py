@@ -184,6 +184,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "grafana_foundation_sdk": ("dashboards.boards",),
     "alembic": ("orchestrator.ledger",),
     "cryptography": ("farm.reach.certificates",),
+    "argon2": ("orchestrator.ledger.people.passwords",),
     "apprise": ("orchestrator.report.nights.tell",),
     "fastapi": ("dashboards.api",),
     "starlette": ("dashboards.api", "dashboards.web", "farm.web"),

@@ -17,7 +17,7 @@ from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.device import Device
 from orchestrator.model.errors import ModelFileError, ServiceDown
 from orchestrator.model.people import Role
-from orchestrator.model.rights import Person, Place, Project, Right, Token
+from orchestrator.model.rights import Link, Person, Place, Project, Right, Token
 from orchestrator.report.content import Content
 
 from .asked import Asked
@@ -192,6 +192,14 @@ def projects(asked: Asked, first: First = 0, most: Most = 50) -> Page[Project]:
 def reservations(asked: Asked, first: First = 0, most: Most = 50) -> Page[Hold]:
     """List who has which devices, now and later: holds, reservations and pools, by device and begin."""
     found = asked.ledger.standing.reservations()
+    return page(found[first : first + most], first, len(found))
+
+
+@read("/links", SEES_ANYTHING)
+def links(asked: Asked, first: First = 0, most: Most = 50) -> Page[Link]:
+    """List the public links to what is in the projects that who asks may view; never their secrets."""
+    seen = asked.actor.grants.visible
+    found = [each for each in asked.ledger.people.links.every() if seen is None or each.project in seen]
     return page(found[first : first + most], first, len(found))
 
 

@@ -9,9 +9,8 @@ from redis import Redis
 
 from orchestrator.acts import Actor, Site
 from orchestrator.ledger import Ledger
-from orchestrator.model.errors import NotAllowed, ServiceDown, UnknownName
+from orchestrator.model.errors import ServiceDown
 from orchestrator.model.live.waiting import WaitReason
-from orchestrator.model.people import Role
 from orchestrator.model.rights import Place, Right
 
 
@@ -56,9 +55,4 @@ class Asked:
     def let(self, needs: Right, places: Iterable[Place] = (), what: str = "") -> None:
         """Raise NotAllowed where who asks has no right to it; UnknownName where they may not know that there is what
         they name."""
-        found = list(places)
-        why = needs.why_not(self.actor.who, self.actor.grants, found)
-        if why and found and not all(self.actor.grants.reach(Role.VIEW, each.project) for each in found):
-            raise UnknownName(f"there is no experiment or job {what!r}")
-        if why:
-            raise NotAllowed(f"{self.actor.who} may not see this: {why}", remedy="ask who administers the farm")
+        needs.let(self.actor.who, self.actor.grants, places, what)

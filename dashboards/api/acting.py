@@ -36,7 +36,6 @@ FORMS: dict[Any, Any] = {
     int | None: Annotated[int, Field(ge=0, lt=2**31)] | None,
     int: Annotated[int, Field(ge=0, lt=2**31)],
     Role: Role,
-    Role | None: Role | None,
     Experiment: Experiment,
 }
 """Types of an act's parameters that have a form in JSON."""

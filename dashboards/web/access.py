@@ -1,4 +1,4 @@
-"""The rights to look and to act: the farm's token, signed sessions, tokens of forms, names by which we are called."""
+"""The rights to look and to act: the farm's token, people's sessions, tokens of forms, names by which we are called."""
 
 from __future__ import annotations
 
@@ -10,18 +10,29 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
+from orchestrator.ledger.people.tokens import PREFIX
+from orchestrator.model.errors import FarmError, ServiceDown
+from orchestrator.model.people import Role, Use
+from orchestrator.model.rights import WHOLE, Grants, Place, Right
 from orchestrator.system.private_files import make_private
+
+if TYPE_CHECKING:
+    from orchestrator.ledger.people.people import People
 
 TOKEN_FILE = "pages.token"  # noqa: S105  (a name)
 LASTS_S = 12 * 3600.0
 """A session; then its person shows the token again."""
 LONGEST_NAME = 60
+VISITOR = "farm_visitor"
+"""The key in a request's scope."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
@@ -39,41 +50,120 @@ def token_of(state: Path) -> str:
 
 @dataclass(frozen=True)
 class Session:
-    """Somebody who has shown the token."""
+    """Somebody who has shown the farm's token, or has logged in."""
 
     name: str
-    """The name that they give themselves: holds bear it."""
+    """The name that an owner gives themself, or that of a person of the farm: holds bear it."""
     form_token: str
     """The token that every form of this session sends along."""
+    grants: Grants = WHOLE
+    token: str = ""
+    """The id of its token in the ledger; empty: it is an owner's, and signed."""
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Somebody who looks at the pages."""
+
+    grants: Grants
+    session: Session | None = None
+
+    @property
+    def name(self) -> str:
+        """Return their name; empty: they have not said who they are."""
+        return self.session.name if self.session else ""
+
+    @property
+    def key(self) -> str:
+        """Return what tells them from others to whom a page looks another way."""
+        return f"{self.session.form_token if self.session else ''}:{self.grants}"
+
+    def may(self, needs: Right, places: Iterable[Place] = ()) -> bool:
+        return not needs.why_not(self.name, self.grants, places)
+
+
+NOBODY, ANYBODY = Visitor(Grants()), Visitor(WHOLE)
+"""Somebody who has not logged in: on a farm of several people, and on a farm of one, open to its whole machine."""
 
 
 class Access:
-    """Reading is free where the pages are on loopback; acting takes a session."""
+    """The visitors and their rights. On a farm of one person, reading is free where the pages are on loopback, and
+    acting takes a session; where there are people, all takes one."""
 
     def __init__(
-        self, token: str, *, names: Collection[str] = LOOPBACK, private: bool = False, secure: bool = False
+        self,
+        token: str,
+        *,
+        names: Collection[str] = LOOPBACK,
+        private: bool = False,
+        secure: bool = False,
+        shared: Callable[[], bool] = lambda: False,
+        people: Callable[[], People] | None = None,
     ) -> None:
-        """`names`: hosts that a request may name. `private`: looking takes a session, too. `secure`: by HTTPS."""
+        """`names`: hosts that a request may name. `private`: looking takes a session, too. `secure`: by HTTPS.
+        `shared`: whether there are people beside the owner. `people`: raises FarmError where the ledger is away."""
         self._key = token.encode()
         self._names, self.private, self.secure = frozenset(names), private, secure
+        self.shared, self._people = shared, people
         self.cookie = "farm_" + self._signed("cookie")[:12]
         """Its name: browsers keep one jar for all ports of a machine."""
+
+    @property
+    def people(self) -> People:
+        """Raises FarmError where the ledger is away, or the pages have none."""
+        if self._people is None:
+            raise ServiceDown("these pages know no people")
+        return self._people()
 
     def is_meant(self, host: str) -> bool:
         """Return whether a request names us: another name is a page of somebody else's that has our address."""
         return host.rpartition(":")[0] in self._names if host.rpartition(":")[2].isdigit() else host in self._names
 
     def enter(self, token: str, name: str) -> str | None:
-        """The cookie of a new session; None where the token is wrong."""
+        """The cookie of an owner's new session; None where the token is wrong."""
         if not hmac.compare_digest(token.strip().encode(), self._key):
             return None
         said = {"name": " ".join(name.split())[:LONGEST_NAME] or "web", "until": time.time() + LASTS_S}
         body = base64.urlsafe_b64encode(json.dumps({**said, "nonce": secrets.token_hex(8)}).encode()).decode()
         return f"{body}.{self._signed('session', body)}"
 
+    def log_in(self, name: str, password: str) -> str | None:
+        """The cookie of a person's new session; None where name or password is wrong. Raises FarmError."""
+        if not self.people.passwords.fits(name, password):
+            return None
+        ends_at = time.time() + LASTS_S
+        return self.people.tokens.make(name, Role.ADMINISTER, "", "logged in on the pages", ends_at, Use.SESSION)[1]
+
+    def visitor(self, request: Request) -> Visitor:
+        """Return who sent a request, as it was found when it came; asks the ledger once."""
+        if VISITOR not in request.scope:
+            request.scope[VISITOR] = self.visitor_now(request)
+        found: Visitor = request.scope[VISITOR]
+        return found
+
+    def visitor_now(self, request: Request) -> Visitor:
+        """The same as the ledger says now, which a stream that lasts asks again."""
+        session = self._session(request)
+        if session is not None:
+            return Visitor(session.grants, session)
+        return NOBODY if self.private or self.shared() else ANYBODY
+
     def session(self, request: Request) -> Session | None:
-        """Return a request's session; None where it shows none, an old one, or one that we did not sign."""
-        body, _, signature = request.cookies.get(self.cookie, "").partition(".")
+        """Return a request's session; None where it shows none, an old one, or one that we did not make."""
+        return self.visitor(request).session
+
+    def _session(self, request: Request) -> Session | None:
+        shown = request.cookies.get(self.cookie, "")
+        if not shown.startswith(PREFIX):
+            return self._owners(shown)
+        with suppress(FarmError):
+            bearer = self.people.tokens.bearer(shown, Use.SESSION)
+            if bearer is not None:
+                return Session(bearer.person, self._signed("form", shown), bearer.grants, bearer.token)
+        return None
+
+    def _owners(self, shown: str) -> Session | None:
+        body, _, signature = shown.partition(".")
         if not body or not hmac.compare_digest(signature.encode(), self._signed("session", body).encode()):
             return None
         try:

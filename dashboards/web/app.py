@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from redis import Redis
@@ -22,28 +23,47 @@ from .contents import Contents
 from .events import Events
 from .look import Watch
 from .own_figures import OwnFigures
-from .page import Make
-from .pages import audit, calendar, charts, devices, experiments, fleet, glossary, hosts, jobs, nights, queue, ranking
+from .page import ADMINISTERS, SEES, SEES_THE_FARM, Make, Way, of_experiment, of_job
+from .pages import (
+    audit,
+    calendar,
+    charts,
+    devices,
+    experiments,
+    fleet,
+    glossary,
+    hosts,
+    jobs,
+    links,
+    me,
+    nights,
+    queue,
+    ranking,
+)
+from .people.log_in import LogIn
+from .people.public import Public
 from .protection import Protection
 from .renderer import Renderer
 
 FOLDER = Path(__file__).parent
-PAGES: dict[str, Make] = {
-    "/": fleet.fleet,
-    "/queue": queue.queue,
-    "/experiments": experiments.experiments,
-    "/experiments/{id}": experiments.experiment,
-    "/jobs/{id}": jobs.job,
-    "/devices/{serial:path}": devices.device,
-    "/ranking": ranking.ranking,
-    "/nights": nights.nights,
-    "/nights/{id}": nights.night,
-    "/hosts": hosts.hosts,
-    "/calendar": calendar.calendar,
-    "/charts": charts.charts,
-    "/charts/{board}": charts.charts,
-    "/audit": audit.audit,
-    "/glossary": glossary.glossary,
+PAGES: dict[str, Way[Make]] = {
+    "/": Way(fleet.fleet),
+    "/queue": Way(queue.queue),
+    "/experiments": Way(experiments.experiments),
+    "/experiments/{id}": Way(experiments.experiment, SEES, of_experiment),
+    "/jobs/{id}": Way(jobs.job, SEES, of_job),
+    "/devices/{serial:path}": Way(devices.device),
+    "/ranking": Way(ranking.ranking),
+    "/nights": Way(nights.nights, SEES_THE_FARM),
+    "/nights/{id}": Way(nights.night, SEES_THE_FARM),
+    "/hosts": Way(hosts.hosts),
+    "/calendar": Way(calendar.calendar),
+    "/charts": Way(charts.charts, SEES_THE_FARM),
+    "/charts/{board}": Way(charts.charts, SEES_THE_FARM),
+    "/links": Way(links.links),
+    "/me": Way(me.me),
+    "/audit": Way(audit.audit, ADMINISTERS),
+    "/glossary": Way(glossary.glossary),
 }
 
 
@@ -71,19 +91,20 @@ def make_app(of: Pages, beside: Sequence[BaseRoute] = ()) -> Starlette:
     contents = Contents(of.ledger, of.state)
     figures = Prometheus(of.prometheus) if of.prometheus else OwnFigures(of.ledger, of.exporter)
     renderer = Renderer(of.ledger, watch, of.access, PAGES, contents, figures)
-    reports = documents.Documents(of.ledger, contents, renderer, figures)
+    reports = documents.Documents(of.ledger, contents, figures)
     sent = forms.Forms(of.access, of.site, renderer)
+    log_in, public = LogIn(of.access, of.site, renderer), Public(of.ledger, watch, reports, renderer)
     return Starlette(
         routes=[
             *beside,
             Route("/events", Events(renderer, watch, of.access).stream),
-            Route("/experiments/{id}/report", reports.report),
-            Route("/experiments/{id}/samples.{form}", reports.raw),
-            Route("/nights/{id}/report", reports.morning),
-            Route("/charts/{board}/{number:int}.svg", reports.chart),
-            Route("/sign-in", sent.sign_in_page),
-            Route("/sign-in", sent.sign_in, methods=["POST"]),
-            Route("/sign-out", sent.sign_out, methods=["POST"]),
+            *(Route(path, partial(renderer.document, way=way)) for path, way in reports.ways().items()),
+            Route("/sign-in", log_in.page),
+            Route("/sign-in", log_in.enter, methods=["POST"]),
+            Route("/sign-out", log_in.leave, methods=["POST"]),
+            Route("/password", log_in.password_page),
+            Route("/password", log_in.set_password, methods=["POST"]),
+            Route("/public/{secret}", public.shown),
             Route("/do/{what}", sent.act, methods=["POST"]),
             *(Route(path, renderer.shown) for path in PAGES),
             Route("/static/report.css", renderer.house_style),

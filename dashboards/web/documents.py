@@ -9,21 +9,20 @@ from threading import Lock
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
-from starlette.concurrency import run_in_threadpool
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from orchestrator.ledger import Ledger
-from orchestrator.model.errors import FarmError, UnknownName
+from orchestrator.model.errors import UnknownName
 
 from . import charts
 from .charts import Prometheus
 from .contents import Contents, State, state_of
 from .own_figures import OwnFigures
+from .page import SEES, SEES_THE_FARM, Way, found_experiment, of_experiment
 from .pages import nights
-from .pages.experiments import found_experiment
 from .protection import DOCUMENT_POLICY
-from .renderer import Renderer
 
 if TYPE_CHECKING:
     from orchestrator.exchange.row_files import Form
@@ -37,64 +36,52 @@ PIECE = 1 << 16
 class Documents:
     """Each is made once while nothing changes."""
 
-    def __init__(
-        self, ledger: Callable[[], Ledger], contents: Contents, renderer: Renderer, figures: Prometheus | OwnFigures
-    ) -> None:
-        self._ledger, self._contents, self._renderer, self._figures = ledger, contents, renderer, figures
-        self._kept: dict[State, str] = {}
+    def __init__(self, ledger: Callable[[], Ledger], contents: Contents, figures: Prometheus | OwnFigures) -> None:
+        self._ledger, self._contents, self._figures = ledger, contents, figures
+        self._kept: dict[tuple[State, str], str] = {}
         self._lock = Lock()
 
-    async def report(self, request: Request) -> Response:
-        return await run_in_threadpool(self._sent, request, lambda: self._report(request.path_params["id"]))
+    def ways(self) -> dict[str, Way[Callable[[Request], Response]]]:
+        """Return the addresses of all documents, each with the right that it takes."""
+        return {
+            "/experiments/{id}/report": Way(self.report, SEES, of_experiment),
+            "/experiments/{id}/samples.{form}": Way(self.raw, SEES, of_experiment),
+            "/nights/{id}/report": Way(self.morning, SEES_THE_FARM),
+            "/charts/{board}/{number:int}.svg": Way(self.chart, SEES_THE_FARM),
+        }
 
-    async def raw(self, request: Request) -> Response:
+    def report(self, request: Request) -> Response:
+        return _page(self.report_of(request.path_params["id"], "/"))
+
+    def raw(self, request: Request) -> Response:
         """The samples of an experiment, as `farm export` writes them."""
-        of = request.path_params
-        return await run_in_threadpool(self._answered, request, lambda: self._raw(of["id"], of["form"]))
+        return self._raw(request.path_params["id"], request.path_params["form"])
 
-    async def morning(self, request: Request) -> Response:
-        return await run_in_threadpool(
-            self._sent, request, lambda: nights.morning(self._ledger(), request.path_params["id"])
-        )
+    def morning(self, request: Request) -> Response:
+        return _page(nights.morning(self._ledger(), request.path_params["id"]))
 
-    async def chart(self, request: Request) -> Response:
+    def chart(self, request: Request) -> Response:
         """`?source=`, `?hours=`: a panel's lines; `?narrow=` for a small screen."""
-        return await run_in_threadpool(self._chart, request)
-
-    def _chart(self, request: Request) -> Response:
         of, query = request.path_params, request.query_params
         hours = query.get("hours", "1")
-        try:
-            panel = charts.panel(of["board"], of["number"])
-            seconds = 3600.0 * (int(hours) if hours in ("1", "6", "24", "168") else 1)
-            lines = self._figures.lines(panel, query.get("source", ""), seconds)
-            span = self._figures.span(seconds)
-        except FarmError as e:
-            return self._renderer.refused(request, e)
+        panel = charts.panel(of["board"], of["number"])
+        seconds = 3600.0 * (int(hours) if hours in ("1", "6", "24", "168") else 1)
+        lines = self._figures.lines(panel, query.get("source", ""), seconds)
+        span = self._figures.span(seconds)
         with self._lock:
             text = charts.draw(panel, lines, span, narrow="narrow" in query)
         return Response(text, media_type="image/svg+xml", headers={"Content-Security-Policy": DOCUMENT_POLICY})
 
-    def _sent(self, request: Request, make: Callable[[], str]) -> Response:
-        policy = {"Content-Security-Policy": DOCUMENT_POLICY}
-        return self._answered(request, lambda: HTMLResponse(make(), headers=policy))
-
-    def _answered(self, request: Request, make: Callable[[], Response]) -> Response:
-        try:
-            return make()
-        except FarmError as e:
-            return self._renderer.refused(request, e)
-
-    def _report(self, name: str) -> str:
-        """One at a time: drawing takes a core."""
+    def report_of(self, name: str, pages: str = "") -> str:
+        """Draw the report of an experiment, one at a time, which takes a core. `pages`: where its names lead to."""
         from orchestrator.report.gathering import report_page
 
         ledger = self._ledger()
         row = found_experiment(ledger, name)
-        key = state_of(row)
+        key = (state_of(row), pages)
         with self._lock:
             if key not in self._kept:
-                page = report_page(self._contents.of(row, layers=True), ledger, "/")
+                page = report_page(self._contents.of(row, layers=True), ledger, pages)
                 self._kept = dict([*self._kept.items(), (key, page)][-KEPT:])
             return self._kept[key]
 
@@ -113,4 +100,9 @@ class Documents:
         named = f"attachment; filename*=UTF-8''{quote(f'{row.id}-{what}.{form}', safe='')}"
         headers = {"Content-Disposition": named, "Content-Length": str(file.tell())}
         file.seek(0)
-        return StreamingResponse(iter(partial(file.read, PIECE), b""), media_type=MEDIA[form], headers=headers)
+        pieces, closes = iter(partial(file.read, PIECE), b""), BackgroundTask(file.close)
+        return StreamingResponse(pieces, media_type=MEDIA[form], headers=headers, background=closes)
+
+
+def _page(text: str) -> Response:
+    return HTMLResponse(text, headers={"Content-Security-Policy": DOCUMENT_POLICY})

@@ -12,13 +12,17 @@ from starlette.responses import Response, StreamingResponse
 
 from orchestrator.model.errors import FarmError
 
-from .access import Access, Session
+from .access import NOBODY, Access, Visitor
 from .look import Watch
 from .parts import hash_of, news
 from .renderer import Renderer
 
 QUIET_S = 10.0
 """The time without news after which a comment is sent: who does not take it is gone."""
+ASKED_S = 2.0
+"""The time after which a stream asks again who looks: a session may have ended, and roles may have changed."""
+Key = tuple[str, str]
+"""An address, and who looks at it with which roles."""
 
 
 class Events:
@@ -26,25 +30,30 @@ class Events:
 
     def __init__(self, renderer: Renderer, watch: Watch, access: Access) -> None:
         self._renderer, self._watch, self._access = renderer, watch, access
-        self._made: dict[tuple[str, str], tuple[float, str | None, bool]] = {}
-        self._making: dict[tuple[str, str], asyncio.Lock] = {}
+        self._made: dict[Key, tuple[float, str | None, bool]] = {}
+        self._making: dict[Key, asyncio.Lock] = {}
 
     async def stream(self, request: Request) -> Response:
         """`?page=` address and query of a page, `?have=` the hash of what is shown; ends where no more can change."""
         address = request.query_params.get("page", "/")
         have = request.headers.get("last-event-id") or request.query_params.get("have", "")
-        session = self._access.session(request)
         headers = {"X-Accel-Buffering": "no"}
-        return StreamingResponse(self._news(address, have, session), media_type="text/event-stream", headers=headers)
+        return StreamingResponse(self._news(address, have, request), media_type="text/event-stream", headers=headers)
 
-    async def _news(self, address: str, have: str, session: Session | None) -> AsyncIterator[str]:
-        begun = asyncio.get_running_loop().time()
+    async def _news(self, address: str, have: str, request: Request) -> AsyncIterator[str]:
+        clock = asyncio.get_running_loop().time
+        begun = asked = clock()
+        visitor = self._access.visitor(request)
         shown, quiet_s = self._renderer.sent(have), 0.0
         yield "retry: 1000\n\n"
         if shown is not None:  # it was just made, and the browser still draws it
             await asyncio.sleep(self._watch.pause_s)
         while True:
-            _, now, live = await self._now(address, session, begun)
+            if clock() > asked + ASKED_S:
+                visitor, asked = await run_in_threadpool(self._access.visitor_now, request), clock()
+                if visitor is NOBODY:
+                    return
+            _, now, live = await self._now(address, visitor, begun)
             if now is not None and (name := hash_of(now)) != have:
                 yield f"id: {name}\ndata: {news(shown, now)}\n\n"
                 have, quiet_s = name, 0.0
@@ -59,25 +68,25 @@ class Events:
                 yield ": still here\n\n"
                 quiet_s = 0.0
 
-    async def _now(self, address: str, session: Session | None, begun: float) -> tuple[float, str | None, bool]:
+    async def _now(self, address: str, visitor: Visitor, begun: float) -> tuple[float, str | None, bool]:
         """Return when it was made, the inside of the page (None where it is away), and whether it may change. Nothing
         that was made before a stream had `begun`: that may be older than the page which the stream is to renew."""
-        key = (address, session.form_token if session else "")
+        key = (address, visitor.key)
         async with self._making.setdefault(key, asyncio.Lock()):
             clock = asyncio.get_running_loop().time
             made = self._made.get(key)
             if made is None or made[0] < begun or clock() >= made[0] + self._watch.pause_s / 2:
                 start = clock()
-                main, live = await run_in_threadpool(self._make, address, session)
+                main, live = await run_in_threadpool(self._make, address, visitor)
                 self._made = {each: kept for each, kept in self._made.items() if kept[0] > clock() - QUIET_S}
                 made = self._made[key] = (start, main, live)
                 self._making = {each: lock for each, lock in self._making.items() if each in self._made}
         return made
 
-    def _make(self, address: str, session: Session | None) -> tuple[str | None, bool]:
+    def _make(self, address: str, visitor: Visitor) -> tuple[str | None, bool]:
         parts = urlsplit(address)
         try:
-            page, main = self._renderer.main(unquote(parts.path), dict(parse_qsl(parts.query)), session)
+            page, main = self._renderer.main(unquote(parts.path), dict(parse_qsl(parts.query)), visitor)
         except FarmError:
             return None, True
         return main, page.live

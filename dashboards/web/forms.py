@@ -1,4 +1,4 @@
-"""The forms that people send: the token to sign in, and what is to be done."""
+"""The forms that people send: what is to be done."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from starlette.responses import RedirectResponse, Response
 from orchestrator.acts import ON_PAGES, Actor, Done, Door, Site
 from orchestrator.model.errors import FarmError, SpecError, UnknownName
 from orchestrator.model.quantity import parse_seconds
-from orchestrator.model.rights import WHOLE
 
 from . import shown
-from .access import LASTS_S, Access, is_ours
+from .access import Access
 from .renderer import Renderer
 
 log = logging.getLogger(__name__)
@@ -32,66 +31,29 @@ class Forms:
     def __init__(self, access: Access, site: Callable[[], Site], renderer: Renderer) -> None:
         self._access, self._site, self._renderer = access, site, renderer
 
-    async def sign_in_page(self, request: Request) -> Response:
-        return await self._asks(request, wrong=False)
-
-    async def sign_in(self, request: Request) -> Response:
-        sent = await _sent(request)
-        if sent is None or not is_ours(request):
-            return _refused(request)
-        cookie = self._access.enter(sent.get("token", ""), sent.get("name", ""))
-        if cookie is None:
-            log.warning("event=sign_in_refused")
-            return await self._asks(request, wrong=True)
-        response = RedirectResponse(_way_back(sent), 303)
-        response.set_cookie(
-            self._access.cookie,
-            cookie,
-            max_age=int(LASTS_S),
-            httponly=True,
-            samesite="strict",
-            secure=self._access.secure,
-        )
-        return response
-
-    async def sign_out(self, request: Request) -> Response:
-        sent = await _sent(request)
-        if sent is None or not self._access.may_act(request, sent.get("form_token", "")):
-            return _refused(request)
-        response = RedirectResponse("/", 303)
-        response.delete_cookie(self._access.cookie)
-        return response
-
     async def act(self, request: Request) -> Response:
         """Do it, and go back to where it was asked for, which tells how it went."""
-        sent, deed = await _sent(request), ON_PAGES.get(request.path_params["what"])
+        sent, deed = await sent_form(request), ON_PAGES.get(request.path_params["what"])
         session = self._access.session(request)
         if sent is None or session is None or not self._access.may_act(request, sent.get("form_token", "")):
-            return _refused(request)
+            return refused(request)
         if deed is None:
             return self._renderer.refused(request, UnknownName("there is no such action"))
         try:
-            actor = Actor(session.name, Door.PAGE, WHOLE, request.client.host if request.client else "")
+            actor = Actor(session.name, Door.PAGE, session.grants, origin(request))
             done = await run_in_threadpool(lambda: _do(deed, self._site(), actor, sent))
-            text, bad = done.text, not done.ok
+            text, bad = f"{done.text} {_shown_once(request, done)}".strip(), not done.ok
         except FarmError as e:
             text, bad = "; ".join(filter(None, (str(e.args[0]), e.remedy))), True
         log.info("event=acted what=%s who=%r target=%r bad=%s", request.path_params["what"], session.name,
                  sent.get("target", ""), bad)  # fmt: skip
-        response = RedirectResponse(_way_back(sent), 303)
-        shown.tell(response, text, bad=bad)
+        response = RedirectResponse(way_back(sent), 303)
+        shown.tell(request, response, text, bad=bad)
         return response
 
-    async def _asks(self, request: Request, *, wrong: bool) -> Response:
-        back = request.query_params.get("back", "/")
-        data = {"wrong": wrong, "back": back if _is_way(back) else "/"}
-        return await run_in_threadpool(
-            self._renderer.own_page, request, "sign_in.html.j2", "Sign in", data, 403 if wrong else 200
-        )
 
-
-async def _sent(request: Request) -> dict[str, str] | None:
-    """The fields of a form; None where it is too long, or none."""
+async def sent_form(request: Request) -> dict[str, str] | None:
+    """Return the fields of a form; None where it is too long, or none."""
     length = request.headers.get("content-length", "")
     if not length.isdecimal() or int(length) > LONGEST:
         return None
@@ -99,6 +61,16 @@ async def _sent(request: Request) -> dict[str, str] | None:
         return dict(parse_qsl((await request.body()).decode(), keep_blank_values=True, max_num_fields=20))
     except ValueError:
         return None
+
+
+def origin(request: Request) -> str:
+    """Return the address from which a request came."""
+    return request.client.host if request.client else ""
+
+
+def _shown_once(request: Request, done: Done) -> str:
+    """Return the secret of what was made; the way of a link with the address of these pages."""
+    return str(request.base_url).rstrip("/") + done.secret if done.secret.startswith("/") else done.secret
 
 
 def _do(deed: Callable[..., Done], site: Site, actor: Actor, sent: Mapping[str, str]) -> Done:
@@ -130,18 +102,20 @@ READ: Mapping[str, Callable[[str], object]] = {
 """Annotation of an act's parameter -> its value from the text of a field."""
 
 
-def _way_back(sent: Mapping[str, str]) -> str:
+def way_back(sent: Mapping[str, str]) -> str:
+    """Return the page of ours from which a form came."""
     back = sent.get("back", "/")
-    return back if _is_way(back) else "/"
+    return back if is_way(back) else "/"
 
 
-def _is_way(address: str) -> bool:
+def is_way(address: str) -> bool:
     """Return whether it leads to a page of ours."""
     return address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
 
 
-def _refused(request: Request) -> Response:
+def refused(request: Request) -> Response:
+    """Answer a form that is not ours, or nobody's."""
     log.warning("event=form_refused path=%s", request.url.path)
     response = RedirectResponse("/sign-in", 303)
-    shown.tell(response, "That was not done: sign in, and send it from a page of this farm.", bad=True)
+    shown.tell(request, response, "That was not done: sign in, and send it from a page of this farm.", bad=True)
     return response

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from redis import Redis
 
@@ -62,6 +62,29 @@ class Look:
 
     def lane(self, serial: str) -> Lane | None:
         return next((lane for lane in self.lanes if lane.device.serial == serial), None)
+
+
+def narrowed(look: Look, ledger: Callable[[], Ledger], projects: frozenset[str] | None) -> Look:
+    """Return what those may see who may view these projects alone (None: all): no other job or experiment, nor why they
+    wait; how much there is to do in all, and what phones and hosts do."""
+    if projects is None or not (look.lanes or look.running or look.reasons_told):
+        return look
+    ids = {*(row.experiment_id for row in look.running.values()), *(each.experiment_id for each in look.reasons_told)}
+    seen = ledger().listed.among(ids, projects)
+    running = {serial: row for serial, row in look.running.items() if row.experiment_id in seen}
+    return replace(
+        look,
+        running=running,
+        reasons_told=[each for each in look.reasons_told if each.experiment_id in seen],
+        lanes=tuple(replace(lane, progress=_without_name(lane, running), why="") for lane in look.lanes),
+    )
+
+
+def _without_name(lane: Lane, running: Mapping[str, RunningRow]) -> Progress | None:
+    one, row = lane.progress, running.get(lane.device.serial)
+    if one is None or (row is not None and row.job_id == one.job_id):
+        return one
+    return one.model_copy(update={"job_id": "", "label": "", "last_ms": None, "learnt": None})
 
 
 class Watch:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .access import Access
+from .access import NOBODY, Access
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -19,8 +22,10 @@ DOCUMENT_POLICY = (
     "frame-ancestors 'none'"
 )
 """The policy of a report: one self-contained file, with its styles inside and no script."""
-OPEN_TO_ALL = ("/sign-in", "/static/", "/api/")
-"""The start of what no page's session opens: the last has a door of its own, which takes tokens."""
+DOORS = ("/static/", "/api/")
+"""The start of what asks nobody who they are: our own files, and the API, whose door takes tokens."""
+OPEN_TO_ALL = ("/sign-in", "/password", "/public/", *DOORS)
+"""The start of what takes no session: the ways to get one, and what a link's secret opens."""
 
 
 class Protection:
@@ -38,14 +43,13 @@ class Protection:
             text = "these are the pages of a farm, and they have another name than the one that was asked for\n"
             await PlainTextResponse(text, 421)(scope, receive, send)
             return
-        if self._is_closed(request):
-            await RedirectResponse("/sign-in", 303)(scope, receive, send)
-            return
+        path = request.url.path
+        if not path.startswith(DOORS):
+            visitor = await run_in_threadpool(self._access.visitor, request)
+            if visitor is NOBODY and not path.startswith(OPEN_TO_ALL):
+                await RedirectResponse(f"/sign-in?back={quote(path, safe='')}", 303)(scope, receive, send)
+                return
         await self._app(scope, receive, _protected(scope, send))
-
-    def _is_closed(self, request: Request) -> bool:
-        asks = not request.url.path.startswith(OPEN_TO_ALL)
-        return self._access.private and asks and self._access.session(request) is None
 
 
 def _protected(scope: Scope, send: Send) -> Send:

@@ -77,12 +77,11 @@ def over(counts: Mapping[str, int]) -> int:
     return sum(count for word, count in counts.items() if word in ORDER[:6])
 
 
-def tell(response: Response, text: str, *, bad: bool) -> None:
-    """Have the next page tell this."""
+def tell(request: Request, response: Response, text: str, *, bad: bool) -> None:
+    """Have the next page tell this, which may be a secret that is shown once."""
     body = ("!" if bad else " ") + text[:LONGEST]
-    response.set_cookie(
-        SAID, base64.urlsafe_b64encode(body.encode()).decode(), max_age=SAID_S, httponly=True, samesite="strict"
-    )
+    value, secure = base64.urlsafe_b64encode(body.encode()).decode(), request.url.scheme == "https"
+    response.set_cookie(SAID, value, max_age=SAID_S, httponly=True, samesite="strict", secure=secure)
 
 
 def said(request: Request) -> tuple[str, bool] | None:

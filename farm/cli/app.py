@@ -30,6 +30,7 @@ COMMANDS = {
     "people.people": "people",
     "people.tokens": "tokens",
     "people.login": "login logout",
+    "people.links": "links",
     "people.projects": "projects",
     "experiments.experiments": "run status watch cancel retry",
     "experiments.job": "job",

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar
 
+from orchestrator.model.errors import UnknownName
+
 if TYPE_CHECKING:
     from dashboards.answers.answers import Brief
     from dashboards.answers.reading import Page
@@ -91,3 +93,11 @@ def unserved(state: Path | None) -> Settings | None:
 
     settings = settings_of(state)
     return None if settings.redis_url or settings.server else settings
+
+
+def experiment_or_job(door: Door, name: str) -> str:
+    """Return an experiment's id by its id or name; anything else is taken as a job's id."""
+    try:
+        return door.find(name).experiment
+    except UnknownName:
+        return name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -22,7 +23,7 @@ from farm.reach.certificates import Certificate
 from orchestrator.acts import Site
 from orchestrator.coordination.client import client_of
 from orchestrator.ledger import Ledger
-from orchestrator.model.errors import ServiceDown
+from orchestrator.model.errors import FarmError, ServiceDown
 from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import begin
 
@@ -56,7 +57,14 @@ def app_of(state: Path, listening: Listening) -> Starlette:
     own = {each if ":" not in each else f"[{each}]" for each in (listening.name, listening.address) if each}
     names = LOOPBACK | own
     private = bool(listening.name) or settings().pages_private
-    access = Access(token_of(state), names=names, private=private, secure=bool(listening.name))
+    access = Access(
+        token_of(state),
+        names=names,
+        private=private,
+        secure=bool(listening.name),
+        shared=sources.shared,
+        people=lambda: sources.ledger().people,
+    )
     given = settings().prometheus_url
     api = mounted(ApiSources(sources.ledger, sources.redis, sources.site, token_of(state)))
     pages = Pages(sources.ledger, sources.redis, access, sources.site, state, sources.exporter, given)
@@ -89,6 +97,7 @@ class Sources:
     def __init__(self, state: Path) -> None:
         self._state = state
         self._lock = Lock()
+        self._shared = True
         self._ledger: Ledger | None = None
         self._client: tuple[tuple[str, str], Redis] | None = None
 
@@ -117,6 +126,15 @@ class Sources:
         """The farm on which acts are done. Raises ServiceDown where there is no ledger."""
         found = self._settings()
         return Site(found, self.ledger(), self.redis, OwnPhones(found))
+
+    def shared(self) -> bool:
+        """Return whether there are people beside the owner; where the ledger is away, as it was known last, or True."""
+        found = self._settings()
+        if not found.ledger_url and not found.ledger_file.exists():
+            return False
+        with suppress(FarmError):
+            self._shared = self.ledger().people.are_let_in()
+        return self._shared
 
     def exporter(self) -> str:
         """Its address; empty where no farm runs."""

@@ -14,9 +14,8 @@ from redis import Redis
 
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
-from orchestrator.model.errors import FarmError, NotAllowed, SetupError, UnknownName
-from orchestrator.model.people import Role
-from orchestrator.model.rights import WHOLE, Actor, Place, Right
+from orchestrator.model.errors import FarmError, SetupError
+from orchestrator.model.rights import WHOLE, Actor, Place, Right, refusal
 from orchestrator.system.config import Settings
 
 P = ParamSpec("P")
@@ -129,6 +128,11 @@ class Done:
         return "; ".join(self.lines)
 
     @property
+    def secret(self) -> str:
+        """Return what is told this once, to who acts alone, and is in no audit: the text of a token, a link's way."""
+        return ""
+
+    @property
     def answer(self) -> dict[str, Any]:
         """Return what a door for programs tells."""
         return {"did": self.did, "ok": self.ok, "said": self.lines, "result": self.data}
@@ -215,9 +219,8 @@ def _let(acting: Acting, asked: Act, at: At | None, given: Given) -> None:
     first = next((each for key, each in given.items() if key != "acting"), "")
     target = some([*map(str, first)]) if isinstance(first, tuple | list) else str(first)[:200]
     ledger.audit.note(actor, asked.name, target, f"refused: {why}", refused=True)
-    if at is of_targets and not all(actor.grants.reach(Role.VIEW, place.project) for place in places):
-        raise UnknownName(f"there is no experiment or job {target!r}")
-    raise NotAllowed(f"{actor.who} may not {asked.name}: {why}", remedy="ask who administers the farm or the project")
+    hidden = places if at is of_targets else ()
+    raise refusal(actor.who, actor.grants, why, what=target, doing=asked.name, hidden=hidden)
 
 
 def _not_again(acting: Acting) -> None:

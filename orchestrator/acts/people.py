@@ -1,4 +1,4 @@
-"""Acts on people: let them in, give roles, make and revoke tokens, add projects."""
+"""Acts on people: let them in, give and take roles, passwords and tokens, add projects."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic import SecretStr
+
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import SpecError, UnknownName
-from orchestrator.model.people import COMMON, Kind, Role
-from orchestrator.model.rights import USUAL, Actor, Place, Right, Terms
+from orchestrator.model.people import COMMON, Kind, Role, Use
+from orchestrator.model.rights import USUAL, Actor, Person, Place, Right, Terms
 
-from .act import Acting, Done, Given, act, of_project
+from .act import Acting, Done, Given, act, of_project, on_pages
 
 ADMINISTERS = Right(Role.ADMINISTER, of="farm")
 SHARES = (0.01, 100.0)
 MOST = 1e9
+SHORTEST, LONGEST = 10, 200
+"""Characters of a password."""
+INVITED_S = 3 * 86_400.0
 NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,59}"
 """The names of people and projects."""
 
@@ -56,23 +61,116 @@ def add_person(acting: Acting, name: str, *, service: bool = False) -> Admitted:
 @dataclass(frozen=True)
 class Granted(Done):
     person: str
-    role: Role | None
+    role: Role
     project: str
 
     @property
     def lines(self) -> list[str]:
         where = f"in the project {self.project}" if self.project else "in the farm"
-        return [f"{self.person} has {f'the role {self.role}' if self.role else 'no role'} {where}"]
+        return [f"{self.person} has the role {self.role} {where}"]
 
 
 @act(Right(Role.ADMINISTER), at=of_project)
-def grant_role(acting: Acting, name: str, role: Role | None, project: str = "") -> Granted:
-    """Give somebody a role in a project, or (empty) in the farm; None: take it away. Raises UnknownName."""
-    person = _known(acting.ledger, name)
+def grant_role(acting: Acting, name: str, role: Role, project: str = "") -> Granted:
+    """Give somebody a role in a project, or (empty) in the farm, in the place of another there. Raises UnknownName."""
+    person = _known(acting.ledger, name).name
     if project:
         check_project(acting.ledger, project)
     acting.ledger.people.grant(person, role, project)
     return Granted(person, role, project)
+
+
+@dataclass(frozen=True)
+class Taken(Done):
+    person: str
+    role: Role | None
+    """The role that was taken; None: there was none."""
+    project: str
+
+    @property
+    def did(self) -> bool:
+        return self.role is not None
+
+    @property
+    def ok(self) -> bool:
+        return True
+
+    @property
+    def lines(self) -> list[str]:
+        where = f"in the project {self.project}" if self.project else "in the farm"
+        return [f"{'' if self.did else 'nothing to do: '}{self.person} has no role {where}"]
+
+
+@act(Right(Role.ADMINISTER), at=of_project)
+def revoke_role(acting: Acting, name: str, project: str = "") -> Taken:
+    """Take away the role of somebody in a project, or (empty) in the farm; other roles stay. Raises UnknownName."""
+    person = _known(acting.ledger, name)
+    if project:
+        check_project(acting.ledger, project)
+    role = person.grants.projects.get(project) if project else person.grants.farm
+    if role is not None:
+        acting.ledger.people.grant(person.name, None, project)
+    return Taken(person.name, role, project)
+
+
+@dataclass(frozen=True)
+class Invited(Done):
+    id: str
+    person: str
+    ends_at: float
+    """Unix time."""
+    token: str
+    """The text, which is told this once, and in no audit."""
+
+    @property
+    def on(self) -> str:
+        return self.person
+
+    @property
+    def secret(self) -> str:
+        return self.token
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"whoever shows the token {self.id} until {_minute(self.ends_at)} sets the password of {self.person}"]
+
+
+@act(ADMINISTERS)
+def invite_person(acting: Acting, name: str) -> Invited:
+    """Make a token by which somebody sets their password, once, within three days. Raises UnknownName, SpecError."""
+    person = _who_logs_in(acting.ledger, name)
+    ends_at = time.time() + INVITED_S
+    token, text = acting.ledger.people.tokens.make(person, Role.VIEW, "", "sets a password", ends_at, Use.PASSWORD)
+    return Invited(token, person, ends_at, text)
+
+
+@dataclass(frozen=True)
+class PasswordSet(Done):
+    person: str
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"{self.person} has a new password; their sessions on the pages have ended"]
+
+
+def _of_person(_: Ledger, __: Actor, given: Given) -> list[Place]:
+    return [Place("", given["name"])]
+
+
+@act(Right(Role.ADMINISTER, own=Role.VIEW, of="farm"), at=_of_person)
+def set_password(acting: Acting, name: str, password: SecretStr) -> PasswordSet:
+    """Give somebody the password with which they log in on the pages. Raises UnknownName, SpecError.
+
+    It has no route: a token of little right would become a password of all.
+    """
+    person, text = _who_logs_in(acting.ledger, name), password.get_secret_value()
+    if not SHORTEST <= len(text) <= LONGEST:
+        raise SpecError(
+            f"a password has {SHORTEST} to {LONGEST} characters, and this one has {len(text)}",
+            remedy="take several words that do not belong together",
+        )
+    acting.ledger.people.passwords.set(person, text)
+    return PasswordSet(person)
 
 
 @dataclass(frozen=True)
@@ -87,7 +185,7 @@ class Left(Done):
 @act(ADMINISTERS)
 def remove_person(acting: Acting, name: str) -> Left:
     """Take all roles and tokens of somebody. Raises UnknownName."""
-    acting.ledger.people.end(_known(acting.ledger, name))
+    acting.ledger.people.end(_known(acting.ledger, name).name)
     return Left(name)
 
 
@@ -107,9 +205,13 @@ class Made(Done):
         return f"{self.id} of {self.person}"
 
     @property
+    def secret(self) -> str:
+        return self.token
+
+    @property
     def lines(self) -> list[str]:
         where = f" in the project {self.project}" if self.project else ""
-        end = datetime.fromtimestamp(self.ends_at).isoformat(" ", "minutes") if self.ends_at else "it is revoked"
+        end = _minute(self.ends_at) if self.ends_at else "it is revoked"
         return [f"token {self.id} lets {self.person} {self.most}{where} until {end}"]
 
 
@@ -124,7 +226,7 @@ def create_token(
 ) -> Made:
     """Make a token of somebody, which gives no more than the role `most`, only in this project (empty: wherever they
     have a role), until then (Unix time; None: until it is revoked). Raises UnknownName, SpecError."""
-    person = _known(acting.ledger, name)
+    person = _known(acting.ledger, name).name
     if project:
         check_project(acting.ledger, project)
     if until is not None and until <= time.time():
@@ -158,6 +260,7 @@ def _of_token(ledger: Ledger, _: Actor, given: Given) -> list[Place]:
     return [] if token is None else [Place("", token.person)]
 
 
+@on_pages
 @act(Right(Role.ADMINISTER, own=Role.VIEW, of="farm"), at=_of_token)
 def revoke_token(acting: Acting, token: str) -> Revoked:
     """Let a token count no more; one's own, or anybody's. Raises UnknownName."""
@@ -263,12 +366,24 @@ def _projects(ledger: Ledger) -> Sequence[str]:
     return [each.name for each in ledger.people.projects()]
 
 
-def _known(ledger: Ledger, name: str) -> str:
-    """Return the name of somebody who is let in. Raises UnknownName."""
+def _who_logs_in(ledger: Ledger, name: str) -> str:
+    """Return the name of somebody who may have a password. Raises UnknownName, SpecError."""
+    person = _known(ledger, name)
+    if person.is_service:
+        raise SpecError(f"{name} is a program, and logs in nowhere", remedy=f"`farm tokens create {name}`")
+    return person.name
+
+
+def _minute(at: float) -> str:
+    return datetime.fromtimestamp(at).isoformat(" ", "minutes")
+
+
+def _known(ledger: Ledger, name: str) -> Person:
+    """Return somebody who is let in. Raises UnknownName."""
     found = ledger.people.one(name)
     if found is None or found.ended_at is not None:
         raise UnknownName(f"nobody is called {name!r} on this farm", remedy=f"`farm people add {name}` lets them in")
-    return found.name
+    return found
 
 
 def _check_name(what: str, name: str) -> None:

@@ -26,13 +26,13 @@ from sqlalchemy import (
 )  # fmt: skip
 
 from orchestrator.model.device import Source
-from orchestrator.model.people import COMMON, Door, Kind, Role
+from orchestrator.model.people import COMMON, Door, Kind, Role, Use
 from orchestrator.model.record import Outcome
 
 from .guard.column_types import Number, Time, Token, Word
 from .rows import HostState, JobState
 
-SCHEMA_VERSION = 24
+SCHEMA_VERSION = 25
 
 METADATA = MetaData()
 
@@ -286,9 +286,10 @@ PEOPLE = Table(
     Column("role", Word(12, Role, empty=True), nullable=False),
     Column("since", Time, nullable=False),
     Column("ended_at", Time),
+    Column("password", Text, nullable=False, default="", server_default=""),
 )
 """The people who may use the farm beside the owner of its machine. `role`: in the farm; empty: none. A row stays when
-somebody leaves: what they did bears their name."""
+somebody leaves: what they did bears their name. `password`: its hash by Argon2; empty: there is none."""
 
 PROJECTS = Table(
     "projects",
@@ -335,8 +336,25 @@ TOKENS = Table(
     Column("ends_at", Time),
     Column("revoked_at", Time),
     Column("used_at", Time),
+    Column("use", Word(12, Use), nullable=False, default=Use.API, server_default=Use.API),
 )
 """Tokens of people, under the SHA-256 of their text, which nobody keeps."""
+
+LINKS = Table(
+    "links",
+    METADATA,
+    Column("id", String(16), primary_key=True),
+    Column("sha256", String(64), nullable=False, unique=True),
+    Column("target", String(100), nullable=False),
+    Column("project", String(60), nullable=False),
+    Column("who", String(100), nullable=False),
+    Column("note", Text, nullable=False),
+    Column("made_at", Time, nullable=False),
+    Column("ends_at", Time, nullable=False),
+    Column("revoked_at", Time),
+    Column("used_at", Time),
+)
+"""Links by which anybody reads the report of an experiment or the story of a job, under the SHA-256 of their secret."""
 
 ANSWERS = Table(
     "answers",

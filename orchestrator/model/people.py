@@ -38,3 +38,13 @@ class Kind(StrEnum):
     PERSON = "person"
     SERVICE = "service"
     """A program, such as a build server."""
+
+
+class Use(StrEnum):
+    """The uses of tokens: one that is for one of them is none for the others."""
+
+    API = "api"
+    SESSION = "session"
+    """Somebody has logged in on the pages."""
+    PASSWORD = "password"  # noqa: S105  (a word)
+    """Whoever shows it sets the password of its person, once."""

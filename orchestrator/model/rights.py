@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .people import Door, Kind, Role
+from .errors import FarmError, NotAllowed, UnknownName
+from .people import Door, Kind, Role, Use
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,23 @@ class Right:
                 return f"it takes the role {own or self.least} in {where}"
         return ""
 
+    def let(self, who: str, grants: Grants, places: Iterable[Place] = (), what: str = "") -> None:
+        """Raise NotAllowed where somebody may not see something; UnknownName where they may not know of `what`."""
+        found = list(places)
+        if why := self.why_not(who, grants, found):
+            raise refusal(who, grants, why, what=what, hidden=found)
+
+
+def refusal(
+    who: str, grants: Grants, why: str, *, what: str = "", doing: str = "see this", hidden: Iterable[Place] = ()
+) -> FarmError:
+    """Return the error of who may not do something: as if `what` were not there, if it is in a project that is `hidden`
+    from them."""
+    if not all(grants.reach(Role.VIEW, place.project) for place in hidden):
+        return UnknownName(f"there is no experiment or job {what!r}")
+    remedy = "ask who administers the farm or the project"
+    return NotAllowed(f"{who or 'whoever is not logged in'} may not {doing}: {why}", remedy=remedy)
+
 
 @dataclass(frozen=True)
 class Person:
@@ -166,6 +184,25 @@ class Token:
     note: str
     made_at: float
     ends_at: float | None
+    revoked_at: float | None
+    used_at: float | None
+    """Unix time, to the minute."""
+    use: Use = Use.API
+
+
+@dataclass(frozen=True)
+class Link:
+    """A public link without its secret, which was shown once."""
+
+    id: str
+    target: str
+    """An experiment, whose report it shows, or a job, whose story it shows."""
+    project: str
+    who: str
+    """The person who made it."""
+    note: str
+    made_at: float
+    ends_at: float
     revoked_at: float | None
     used_at: float | None
     """Unix time, to the minute."""

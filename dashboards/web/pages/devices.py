@@ -34,7 +34,7 @@ FACTS = (
 
 def device(asked: Asked) -> Page:
     look, ledger, serial = asked.look(), asked.ledger(), asked.path["serial"]
-    lane, past = look.lane(serial), ledger.listed.of_device(serial, MOST)
+    lane, past = look.lane(serial), ledger.listed.of_device(serial, MOST, asked.projects)
     if lane is None and not past and not ledger.standing.known_devices([serial]):
         raise UnknownName(f"there is no device {serial!r} on this farm", remedy="the fleet lists the devices")
     data = {

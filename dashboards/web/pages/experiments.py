@@ -7,10 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from dashboards.web import shown
-from dashboards.web.page import Asked, Page, Pager
+from dashboards.web.page import Asked, Page, Pager, found_experiment
 from orchestrator.answers import problems_of, reason_lines, why_jobs_wait
 from orchestrator.ledger import ExperimentRow, Ledger
-from orchestrator.model.errors import UnknownName
 from orchestrator.report import wording
 
 from .fleet import rows_of
@@ -25,8 +24,9 @@ MOST_PROBLEMS = 30
 
 def experiments(asked: Asked) -> Page:
     """`?from=` which one comes first; the newest is 0."""
-    rows, total = asked.ledger().listed.experiments(asked.number("from"), MOST)
-    data = {"rows": rows, "pager": Pager(asked.number("from"), total, MOST)}
+    first = asked.number("from")
+    rows, total = asked.ledger().listed.experiments(first, MOST, projects=asked.projects)
+    data = {"rows": rows, "pager": Pager(first, total, MOST)}
     return Page("experiments.html.j2", "Experiments", "experiments", data)
 
 
@@ -73,17 +73,6 @@ def _results(content: Content) -> dict[str, Any]:
         "warnings": content.doubts,
         "sections": [section for section in sections(content) if section.name != SETUP],
     }
-
-
-def found_experiment(ledger: Ledger, name: str) -> ExperimentRow:
-    """Return an experiment by its id, or the newest of a name. Raises UnknownName."""
-    try:
-        return ledger.experiment(name)
-    except UnknownName:
-        ids = [each for each, own in ledger.experiment_names().items() if own == name]
-        if not ids:
-            raise
-        return ledger.experiment(ids[-1])
 
 
 def _lanes(asked: Asked, ledger: Ledger, row: ExperimentRow) -> list[dict[str, Any]]:

@@ -17,9 +17,9 @@ MOST_RUNNING = 50
 def queue(asked: Asked) -> Page:
     """`?from=` which of the waiting jobs comes first."""
     look, ledger = asked.look(), asked.ledger()
-    ids = ledger.listed.open_experiments()
+    ids = ledger.listed.open_experiments(asked.projects)
     shown = [ledger.experiment(each) for each in ids[:MOST_EXPERIMENTS]]
-    page = ledger.listed.waiting(asked.number("from"), MOST)
+    page = ledger.listed.waiting(asked.number("from"), MOST, asked.projects)
     reasons, running = look.reasons_told, sorted(look.running.values(), key=lambda row: row.started_at)
     why = each_waits(ledger, [row.job_id for row in page.rows], look.reasons)
     data = {

@@ -14,7 +14,11 @@ def ranking(asked: Asked) -> Page:
     from orchestrator.report.parts.ranking import COLUMNS, NOTE, groups
 
     model, by_energy = asked.query.get("model", ""), asked.query.get("by") == "energy"
-    rows = rank(asked.ranked(), {"model": model} if model else None, by_energy=by_energy)
+    found = asked.ranked()
+    if asked.projects is not None:
+        seen = asked.ledger().listed.among({row.experiment_id for row in found}, asked.projects)
+        found = [row for row in found if row.experiment_id in seen]
+    rows = rank(found, {"model": model} if model else None, by_energy=by_energy)
     data = {
         "groups": groups(rows), "columns": COLUMNS, "note": NOTE, "model": model, "by_energy": by_energy, "most": MOST,
         "sources": {row.source for row in rows},

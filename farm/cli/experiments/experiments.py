@@ -10,8 +10,7 @@ import typer
 from farm.access import LATEST
 from farm.cli import completion
 from farm.cli.output import EXPERIMENTS, Interrupted, JsonOption, StateOption, log, out, print_json, say, show_done
-from farm.doors import Door, open_door
-from orchestrator.model.errors import UnknownName
+from farm.doors import experiment_or_job, open_door
 from orchestrator.model.people import COMMON
 
 from .experiment_rows import show_all, show_one, stopped_of
@@ -208,7 +207,7 @@ def cancel(
     from orchestrator import acts
 
     with open_door(state) as door:
-        done = door.act(acts.experiments.cancel, _experiment_or_job(door, target))
+        done = door.act(acts.experiments.cancel, experiment_or_job(door, target))
     show_done(done, as_json=as_json, to=out(), target=target)
 
 
@@ -236,13 +235,5 @@ def retry(
     from orchestrator import acts
 
     with open_door(state) as door:
-        done = door.act(acts.experiments.retry, _experiment_or_job(door, target))
+        done = door.act(acts.experiments.retry, experiment_or_job(door, target))
     show_done(done, as_json=as_json, to=out(), target=target)
-
-
-def _experiment_or_job(door: Door, name: str) -> str:
-    """Return an experiment's id by its id or name; anything else is taken as a job's id."""
-    try:
-        return door.find(name).experiment
-    except UnknownName:
-        return name

@@ -19,11 +19,16 @@ group = typer.Typer(
     no_args_is_help=True,
 )
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
+ProjectOption = Annotated[
+    str, typer.Option("--project", metavar="NAME", help="The project of the role.", show_default="the whole farm")
+]
 
 
 def register(app: typer.Typer) -> None:
     group.command("list")(listed)
     group.command()(add)
+    group.command()(revoke)
+    group.command()(password)
     group.command()(remove)
     app.add_typer(group, rich_help_panel="The farm")
 
@@ -31,9 +36,7 @@ def register(app: typer.Typer) -> None:
 def add(
     name: NameArgument,
     role: Annotated[Role | None, typer.Option("--role", help="The role to give; a role before it is replaced.")] = None,
-    project: Annotated[
-        str, typer.Option("--project", metavar="NAME", help="The project of the role.", show_default="the whole farm")
-    ] = "",
+    project: ProjectOption = "",
     service: Annotated[bool, typer.Option("--service", help="It is a program, such as a build server.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -53,6 +56,47 @@ def add(
             show_done(granted, as_json=as_json, is_new=done.is_new)
             return
     show_done(done, as_json=as_json)
+
+
+def revoke(
+    name: NameArgument, project: ProjectOption = "", state: StateOption = None, as_json: JsonOption = False
+) -> None:
+    """Take away the role of somebody in a project, or in the farm. Their other roles and their tokens stay.
+
+    Example: `farm people revoke anna --project vision`
+    """
+    from orchestrator import acts
+
+    with open_site(settings_of(state)) as site:
+        show_done(acts.people.revoke_role(site, user_by(COMMAND_LINE), name, project), as_json=as_json)
+
+
+def password(
+    name: NameArgument,
+    prompt: Annotated[bool, typer.Option("--prompt", help="Ask for the password here, and make no link.")] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a link by which somebody sets their password for the pages, once, within three days.
+
+    Example: `farm people password anna`
+    """
+    from pydantic import SecretStr
+
+    from farm import endpoints
+    from orchestrator import acts
+
+    settings, who = settings_of(state), user_by(COMMAND_LINE)
+    with open_site(settings) as site:
+        if prompt:
+            text = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+            show_done(acts.people.set_password(site, who, name, SecretStr(text)), as_json=as_json)
+            return
+        done = acts.people.invite_person(site, who, name)
+    link = f"{endpoints.pages_of(settings.state) or '/'}password#{done.secret}"
+    show_done(done, as_json=as_json, link=link)
+    if not as_json:
+        out().print(link, markup=False, highlight=False, soft_wrap=True)
 
 
 def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:

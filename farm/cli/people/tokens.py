@@ -12,7 +12,7 @@ from rich.markup import escape
 from farm.access import COMMAND_LINE, open_ledger, open_site, settings_of, user_by
 from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
 from orchestrator.model.people import Role
-from orchestrator.model.rights import Token
+from orchestrator.model.rights import Link, Token
 
 group = typer.Typer(
     name="tokens",
@@ -87,19 +87,21 @@ def listed(
         print_json([asdict(each) for each in found])
         return
     rows = [
-        (each.id, escape(each.person), each.most.value, escape(each.project or "all"), _end(each),
-         _day(each.used_at) or "never", escape(each.note))
+        (each.id, escape(each.person), each.most.value, escape(each.project or "all"), ends(each),
+         day(each.used_at) or "never", escape(each.note))
         for each in found
     ]  # fmt: skip
     heads = ("id", "who", "at most", "project", "ends", "used", "note")
     out().print(Listing(heads, rows) if rows else "there is no token")
 
 
-def _end(token: Token) -> str:
+def ends(token: Token | Link) -> str:
+    """Return when a token or link ends or ended, in words."""
     if token.revoked_at:
-        return f"revoked {_day(token.revoked_at)}"
-    return _day(token.ends_at) or "never"
+        return f"revoked {day(token.revoked_at)}"
+    return day(token.ends_at) or "never"
 
 
-def _day(at: float | None) -> str:
+def day(at: float | None) -> str:
+    """Return a moment in local time; empty where there is none."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at else ""

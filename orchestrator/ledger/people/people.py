@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
@@ -17,7 +19,11 @@ from orchestrator.model.usage import Account, Used
 
 from . import tokens
 from .answers import Answers
+from .links import Links, revoke_links_of
 from .usage import used
+
+if TYPE_CHECKING:
+    from .passwords import Passwords
 
 _TERMS = ("share", "phone_hours", "most_waiting")
 
@@ -27,7 +33,22 @@ class People:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.tokens, self.answers = tokens.Tokens(database), Answers(database)
+        self.tokens, self.answers, self.links = tokens.Tokens(database), Answers(database), Links(database)
+
+    @cached_property
+    def passwords(self) -> Passwords:
+        """The passwords; Argon2 is loaded where somebody asks."""
+        from .passwords import Passwords
+
+        return Passwords(self._database)
+
+    def are_let_in(self) -> bool:
+        """Return whether anybody may use the farm beside the owner of its machine."""
+        with self._database.read() as connection:
+            return (
+                connection.execute(select(PEOPLE.c.name).where(PEOPLE.c.ended_at.is_(None)).limit(1)).first()
+                is not None
+            )
 
     def every(self) -> list[Person]:
         """Return all people by name, those that left among them."""
@@ -47,12 +68,13 @@ class People:
                 connection.execute(insert(PEOPLE).values(**row))
 
     def end(self, name: str) -> None:
-        """Take all roles and tokens of somebody, whose name stays."""
+        """Take all roles, the password, tokens and links of somebody, whose name stays."""
         now = time.time()
         with self._database.write() as connection:
-            connection.execute(update(PEOPLE).where(PEOPLE.c.name == name).values(ended_at=now, role=""))
+            connection.execute(update(PEOPLE).where(PEOPLE.c.name == name).values(ended_at=now, role="", password=""))
             connection.execute(delete(MEMBERS).where(MEMBERS.c.person == name))
             tokens.revoke_of(connection, name, now)
+            revoke_links_of(connection, name, now)
 
     def grant(self, name: str, role: Role | None, project: str = "") -> None:
         """Give somebody this role alone in a project, or (empty) in the farm; None: take it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, select, update
@@ -12,7 +13,7 @@ from sqlalchemy import Connection, insert, select, update
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import AnyRow
 from orchestrator.ledger.tables import MEMBERS, PEOPLE, TOKENS
-from orchestrator.model.people import Role
+from orchestrator.model.people import Role, Use
 from orchestrator.model.rights import Grants, Token
 
 PREFIX = "farm_"
@@ -27,6 +28,8 @@ class Bearer:
 
     person: str
     grants: Grants
+    token: str = ""
+    """The id of the token."""
 
 
 class Tokens:
@@ -35,12 +38,14 @@ class Tokens:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def make(self, person: str, most: Role, project: str, note: str, ends_at: float | None) -> tuple[str, str]:
+    def make(
+        self, person: str, most: Role, project: str, note: str, ends_at: float | None, use: Use = Use.API
+    ) -> tuple[str, str]:
         """Return the id and the text of a new token; nobody can read the text again."""
-        name, text = secrets.token_hex(4), PREFIX + secrets.token_urlsafe(32)
-        row = {"id": name, "sha256": _digest(text), "person": person, "most": most, "project": project, "note": note}
+        name, text = new_secret()
+        row = {"id": name, "sha256": digest(text), "person": person, "most": most, "project": project, "note": note}
         with self._database.write() as connection:
-            connection.execute(insert(TOKENS).values(**row, made_at=time.time(), ends_at=ends_at))
+            connection.execute(insert(TOKENS).values(**row, made_at=time.time(), ends_at=ends_at, use=use))
         return name, text
 
     def revoke(self, name: str) -> None:
@@ -61,13 +66,13 @@ class Tokens:
             row = connection.execute(select(TOKENS).where(TOKENS.c.id == name)).first()
             return None if row is None else _token(row)
 
-    def bearer(self, text: str) -> Bearer | None:
-        """Return who shows this text; None: nobody may by it, or not any more. Notes that it was used."""
+    def bearer(self, text: str, use: Use = Use.API) -> Bearer | None:
+        """Return who shows this text for this use; None: nobody may by it, or not any more. Notes that it was used."""
         now = time.time()
         shown = select(TOKENS, PEOPLE.c.role).join(PEOPLE, PEOPLE.c.name == TOKENS.c.person)
         counts = TOKENS.c.revoked_at.is_(None) & PEOPLE.c.ended_at.is_(None)
         with self._database.read() as connection:
-            row = connection.execute(shown.where(TOKENS.c.sha256 == _digest(text), counts)).first()
+            row = connection.execute(shown.where(TOKENS.c.sha256 == digest(text), TOKENS.c.use == use, counts)).first()
             if row is None or (row.ends_at is not None and row.ends_at <= now):
                 return None
             of = connection.execute(select(MEMBERS).where(MEMBERS.c.person == row.person))
@@ -75,16 +80,22 @@ class Tokens:
         if row.used_at is None or row.used_at < now - USED_S:
             with self._database.write() as connection:
                 connection.execute(update(TOKENS).where(TOKENS.c.id == row.id).values(used_at=now))
-        return Bearer(row.person, grants.within(Role(row.most), row.project))
+        return Bearer(row.person, grants.within(Role(row.most), row.project), row.id)
 
 
-def revoke_of(connection: Connection, person: str, now: float) -> None:
-    """Revoke all tokens of somebody."""
-    mine = (TOKENS.c.person == person) & TOKENS.c.revoked_at.is_(None)
+def revoke_of(connection: Connection, person: str, now: float, uses: Iterable[Use] = Use) -> None:
+    """Revoke all tokens of somebody, for these uses or for all."""
+    mine = (TOKENS.c.person == person) & TOKENS.c.revoked_at.is_(None) & TOKENS.c.use.in_(list(uses))
     connection.execute(update(TOKENS).where(mine).values(revoked_at=now))
 
 
-def _digest(text: str) -> str:
+def new_secret() -> tuple[str, str]:
+    """Return an id and a text of 256 random bits."""
+    return secrets.token_hex(4), PREFIX + secrets.token_urlsafe(32)
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 under which a text is kept."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -99,4 +110,5 @@ def _token(row: AnyRow) -> Token:
         ends_at=row.ends_at,
         revoked_at=row.revoked_at,
         used_at=row.used_at,
+        use=Use(row.use),
     )

@@ -85,12 +85,12 @@ class Listed:
             rows = connection.execute(_attempts().where(ATTEMPTS.c.job_id == job_id).order_by(ATTEMPTS.c.attempt))
             return [_attempt(row) for row in rows]
 
-    def of_device(self, serial: str, most: int) -> list[AttemptRow]:
-        """The newest attempts on a device, the newest first."""
+    def of_device(self, serial: str, most: int, projects: Collection[str] | None = None) -> list[AttemptRow]:
+        """The newest attempts on a device, the newest first; of these projects, or of any."""
         with self._database.read() as connection:
             newest = select(ATTEMPTS.c.token).order_by(ATTEMPTS.c.token.desc()).limit(1).offset(NEWEST)
             oldest = next(iter(connection.scalars(newest).all()), 0)
-            mine = _attempts().where(ATTEMPTS.c.serial == serial, ATTEMPTS.c.token > oldest)
+            mine = _attempts().where(ATTEMPTS.c.serial == serial, ATTEMPTS.c.token > oldest, *_in(projects))
             return [_attempt(row) for row in connection.execute(mine.order_by(ATTEMPTS.c.token.desc()).limit(most))]
 
     def jobs(self, experiment_id: str | None, words: Sequence[str], first: int, most: int) -> JobPage:
@@ -108,24 +108,36 @@ class Listed:
         """Experiments, the newest first, and how many there are: of these projects and of this person, or of any. What
         cannot be read is logged and left out."""
         of = [EXPERIMENTS.c.submitted_by == submitter] * bool(submitter)
-        of += [] if projects is None else [EXPERIMENTS.c.project.in_(sorted(projects))]
+        of += _in(projects)
         newest = select(EXPERIMENTS).where(*of).order_by(EXPERIMENTS.c.sequence.desc()).offset(first).limit(most)
         with self._database.read() as connection:
             total = int(connection.scalar(select(func.count()).select_from(EXPERIMENTS).where(*of)) or 0)
             return experiments.rows(connection, connection.execute(newest).all()), total
 
-    def open_experiments(self) -> list[str]:
-        """Ids of those with a job that is not over, the oldest first."""
+    def among(self, ids: Collection[str], projects: Collection[str] | None = None) -> set[str]:
+        """Return those of these ids that are experiments, of these projects or of any."""
+        with self._database.read() as connection:
+            found = select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.id.in_(padded(list(ids))), *_in(projects))
+            return set(connection.scalars(found))
+
+    def open_experiments(self, projects: Collection[str] | None = None) -> list[str]:
+        """Ids of those with a job that is not over, the oldest first; of these projects, or of any."""
         mine = select(JOBS.c.id).where(JOBS.c.experiment == EXPERIMENTS.c.sequence, JOBS.c.state.in_(OPEN))
-        found = select(EXPERIMENTS.c.id).where(mine.exists()).order_by(EXPERIMENTS.c.sequence)
+        found = select(EXPERIMENTS.c.id).where(mine.exists(), *_in(projects)).order_by(EXPERIMENTS.c.sequence)
         with self._database.read() as connection:
             return list(connection.scalars(found))
 
-    def waiting(self, first: int, most: int) -> JobPage:
-        """Jobs that wait, in order of priority and submission."""
+    def waiting(self, first: int, most: int, projects: Collection[str] | None = None) -> JobPage:
+        """Jobs that wait, in order of priority and submission; of these projects, or of any."""
         order = (JOBS.c.priority.desc(), JOBS.c.experiment, JOBS.c.sequence)
         with self._database.read() as connection:
-            return _page(connection, [JOBS.c.state == JobState.WAITING], order, first, most)
+            of = select(EXPERIMENTS.c.sequence).where(*_in(projects))
+            mine = [] if projects is None else [JOBS.c.experiment.in_(of)]
+            return _page(connection, [JOBS.c.state == JobState.WAITING, *mine], order, first, most)
+
+
+def _in(projects: Collection[str] | None) -> list[ColumnElement[bool]]:
+    return [] if projects is None else [EXPERIMENTS.c.project.in_(sorted(projects))]
 
 
 def _told(words: Sequence[str]) -> ColumnElement[bool]:

@@ -50,6 +50,8 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/create-token": (ADMIN, ADMIN, "farm"),
     "POST /acts/drain-host": (OPERATE, OPERATE, "farm"),
     "POST /acts/grant-role": (ADMIN, ADMIN, "project"),
+    "POST /acts/invite-person": (ADMIN, ADMIN, "farm"),
+    "POST /acts/create-link": (OPERATE, SUBMIT, "project"),
     "POST /acts/hold": (OPERATE, OPERATE, "farm"),
     "POST /acts/release": (OPERATE, OPERATE, "farm"),
     "POST /acts/remove-engine": (ADMIN, ADMIN, "farm"),
@@ -59,6 +61,8 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/reserve": (OPERATE, OPERATE, "farm"),
     "POST /acts/resume-host": (OPERATE, OPERATE, "farm"),
     "POST /acts/retry": (OPERATE, SUBMIT, "project"),
+    "POST /acts/revoke-link": (OPERATE, SUBMIT, "project"),
+    "POST /acts/revoke-role": (ADMIN, ADMIN, "project"),
     "POST /acts/revoke-token": (ADMIN, VIEW, "farm"),
     "POST /acts/set-project": (ADMIN, ADMIN, "farm"),
     "POST /acts/submit": (SUBMIT, SUBMIT, "project"),
@@ -79,6 +83,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "GET /hosts": (VIEW, VIEW, "any"),
     "GET /hosts/closed": (VIEW, VIEW, "any"),
     "GET /jobs/{id}": (VIEW, VIEW, "project"),
+    "GET /links": (VIEW, VIEW, "any"),
     "GET /me": (VIEW, VIEW, "any"),
     "GET /people": (ADMIN, ADMIN, "farm"),
     "GET /projects": (VIEW, VIEW, "any"),
@@ -90,6 +95,8 @@ OPEN = {"GET /health"}
 HIDES = {route for route, (_, _, where) in TABLE.items() if where == "project"} - {
     "POST /acts/submit",
     "POST /acts/grant-role",
+    "POST /acts/revoke-link",
+    "POST /acts/revoke-role",
 }
 """Routes on what is named: where who asks may not view it, it is as if it were not there."""
 PAGE = Path(__file__).parents[3] / "docs" / "architecture" / "people-and-api.md"
@@ -101,6 +108,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "drain-host": {"name": "nothing"},
     "grant-role": {"name": "nobody", "role": "view", "project": "vision"},
     "hold": {"serials": ["nothing"]},
+    "invite-person": {"name": "nobody"},
     "release": {"name": "nothing"},
     "remove-engine": {"engine": "nothing"},
     "remove-host": {"name": "nothing"},
@@ -108,6 +116,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "restore": {},
     "reserve": {"serials": ["nothing"]},
     "resume-host": {"name": "nothing"},
+    "revoke-role": {"name": "nobody", "project": "vision"},
     "set-project": {"name": "nothing"},
     "unreserve": {"number": 0},
     "unschedule-suite": {"suite": "nothing"},
@@ -163,11 +172,14 @@ class Lab:
         experiment, job = self.experiments[owner]
         method, path = route.split(" ", 1)
         act = path.removeprefix("/acts/")
-        given = {"cancel": {"targets": [experiment]}, "retry": {"target": job}}.get(act, BODIES.get(act))
+        of_it = {"cancel": {"targets": [experiment]}, "retry": {"target": job}, "create-link": {"target": experiment}}
+        given = of_it.get(act, BODIES.get(act))
         if act == "submit":
             given = {"experiment": EXPERIMENT | {"workload": {"onnx": "none.onnx"}}, "project": "vision"}
+        whose = owner if owner in self.tokens else "none"
+        if act == "revoke-link":
+            given = {"link": self.ledger.people.links.make(experiment, "vision", whose, "", time.time() + 60.0)[0]}
         if act == "revoke-token":
-            whose = owner if owner in self.tokens else "none"
             given = {"token": self.ledger.people.tokens.make(whose, VIEW, "", "", None)[0]}
         path = path.replace("{sha256}", "ab" * 32 + "?project=vision")
         return f"{method} {path.replace('{id}', job if 'jobs/{' in path else experiment)}", given
@@ -212,7 +224,7 @@ def test_every_route_takes_exactly_its_right(lab: Lab) -> None:
     status, _, schema = lab.ask("GET /openapi.json")
     routes = {f"{method.upper()} {path}" for path, own in schema["paths"].items() for method in own}
     assert status == 200 and schema["openapi"].startswith("3.1") and routes == TABLE.keys() | OPEN
-    assert BODIES.keys() | {"cancel", "retry", "submit", "revoke-token"} == {
+    assert BODIES.keys() | {"cancel", "retry", "submit", "revoke-token", "create-link", "revoke-link"} == {
         route.rpartition("/")[2] for route in TABLE if "/acts/" in route
     }
     wrong = list[str]()

@@ -158,9 +158,9 @@ def addresses(pages: Farm) -> list[str]:
     hostile = quote(f"A{HOSTILE}", safe="")
     return [
         "/", "/queue", "/experiments", f"/experiments/{pages.seen}", "/experiments/hostile-1", f"/jobs/{pages.job}",
-        f"/jobs/{pages.hostile.job_id}", f"/devices/{pages.serial}", f"/devices/{hostile}", "/nights",
-        "/calendar", "/hosts", "/ranking", "/charts", "/audit", "/glossary", "/sign-in", "/experiments/nothing",
-        "/nowhere",
+        f"/jobs/{pages.hostile.job_id}", f"/devices/{pages.serial}", f"/devices/{hostile}", "/nights", "/calendar",
+        "/hosts", "/ranking", "/charts", "/audit", "/glossary", "/sign-in", "/links", "/password",
+        "/experiments/nothing", "/nowhere",
     ]  # fmt: skip
 
 

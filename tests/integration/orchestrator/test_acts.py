@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from pydantic import SecretStr
 from redis import Redis
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError
@@ -32,7 +33,7 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.ledger import Hold, HostState, Ledger
 from orchestrator.ledger.tables import METADATA
 from orchestrator.model.errors import FarmError, ServiceDown
-from orchestrator.model.people import Kind, Role
+from orchestrator.model.people import COMMON, Kind, Role
 from orchestrator.model.record import EarlierReading, Outcome, Record
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.system.config import Settings
@@ -48,6 +49,8 @@ BENCH = Path("of the stage")
 """Stands for the stage's folder of an engine."""
 TOKEN = Path("its token")
 """Stands for the id of the stage's token."""
+LINK = Path("its link")
+"""Stands for the id of the stage's public link."""
 
 
 @pytest.fixture
@@ -89,7 +92,9 @@ class Stage:
         self.builds.keep(read_folder(self.folder, "benchncnn", "x86", ("llama-bench",), "", Artifacts(settings.state)))
         ledger.people.add("anna", Kind.PERSON)
         ledger.people.add_project("vision", "")
+        ledger.people.grant("anna", Role.VIEW, "vision")
         self.token, self.secret = ledger.people.tokens.make("anna", Role.ADMINISTER, "", "", None)
+        self.link = ledger.people.links.make("failed", COMMON, "me", "", CLOCK)[0]
         self.site = Site(settings, ledger, lambda: redis, OwnPhones(settings))
 
     def kept(self) -> dict[str, list[tuple[Any, ...]]]:
@@ -106,7 +111,7 @@ class Stage:
         return {**rows, **rest}  # type: ignore[dict-item]
 
     def run(self, act: str, given: Args, actor: acts.Actor = ME) -> Done:
-        stands = {BENCH: self.folder, TOKEN: self.token}
+        stands = {BENCH: self.folder, TOKEN: self.token, LINK: self.link}
         args = (stands.get(each, each) if isinstance(each, Path) else each for each in given[0])
         return ACTS[act](self.site, actor, *args, **given[1])
 
@@ -146,9 +151,14 @@ FINE: dict[str, Args] = {
     "unschedule suite": of("scheduled"),
     "add person": of("berta"),
     "grant role": of("anna", Role.SUBMIT, "vision"),
+    "revoke role": of("anna", "vision"),
     "remove person": of("anna"),
     "create token": of("anna", Role.VIEW),
     "revoke token": of(TOKEN),
+    "invite person": of("anna"),
+    "set password": of("anna", SecretStr("ten words or so")),
+    "create link": of("failed", CLOCK, "the reviewers"),
+    "revoke link": of(LINK),
     "add project": of("speech"),
     "set project": of("vision", share=2.0, most_waiting=9),
     "reserve": of(["A"], CLOCK, CLOCK + 60.0, "vision", "demo"),
@@ -171,9 +181,14 @@ REFUSED: dict[str, Args] = {
     "unschedule suite": of("s"),
     "add person": of("no name"),
     "grant role": of("nobody", Role.SUBMIT, "vision"),
+    "revoke role": of("nobody", "vision"),
     "remove person": of("nobody"),
     "create token": of("anna", Role.VIEW, "nothing"),
     "revoke token": of("nothing"),
+    "invite person": of("nobody"),
+    "set password": of("anna", SecretStr("too short")),
+    "create link": of("failed", 1.0),
+    "revoke link": of("nothing"),
     "add project": of("vision"),
     "set project": of("vision", share=0.0),
     "reserve": of(["B"], None, CLOCK, "vision"),
@@ -187,6 +202,7 @@ NOTHING: dict[str, Args] = {
     "restore": of(),
     "add person": of("anna"),
     "set project": of("vision"),
+    "revoke role": of("anna"),
 }
 """Acts that are no error, and change nothing."""
 
@@ -261,6 +277,7 @@ COMMANDS = {
     "remove host": ["host", "remove", "lab", "--force"],
     "remove engine": ["engines", "remove", "benchncnn"],
     "unschedule suite": ["nightly", "unschedule", "scheduled"],
+    "revoke role": ["people", "revoke", "anna", "--project", "vision"],
     "remove person": ["people", "remove", "anna"],
     "add project": ["projects", "add", "speech"],
     "set project": ["projects", "set", "vision", "--share", "2"],
@@ -273,6 +290,9 @@ FIELDS = {
     "release": {"target": "B"},
     "drain host": {"target": "lab"},
     "resume host": {"target": "drained"},
+    "revoke token": {"target": str(TOKEN)},
+    "create link": {"target": "failed", "until": "3 h", "note": "the reviewers"},
+    "revoke link": {"target": str(LINK)},
 }
 CELLS: dict[str, Callable[[Farm], object]] = {
     "cancel": lambda farm: farm.experiment("running").cancel(),
@@ -325,7 +345,9 @@ def _by_page(stage: Stage, act: str, _: object) -> str:
     headers = [(b"host", b"127.0.0.1"), (b"cookie", f"{access.cookie}={access.enter('token', 'me')}".encode())]
     session = access.session(Request({"type": "http", "headers": headers}))
     assert session is not None
-    body = urlencode({**FIELDS[act], "form_token": session.form_token, "back": "/"}).encode()
+    stands = {str(TOKEN): stage.token, str(LINK): stage.link}
+    fields = {name: stands.get(value, value) for name, value in FIELDS[act].items()}
+    body = urlencode({**fields, "form_token": session.form_token, "back": "/"}).encode()
     asked = {"type": "http", "http_version": "1.1", "method": "POST", "path": f"/do/{act}", "raw_path": b"",
              "query_string": b"", "scheme": "http", "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1),
              "root_path": "", "headers": [*headers, (b"content-length", str(len(body)).encode())]}  # fmt: skip

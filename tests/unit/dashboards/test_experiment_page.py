@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from dashboards.web.access import Access
+from dashboards.web.access import ANYBODY, Access
 from dashboards.web.app import PAGES
 from dashboards.web.contents import Contents
 from dashboards.web.look import Watch
@@ -56,7 +56,7 @@ def test_it_says_what_the_terminal_says(ledger: Ledger, tmp_path: Path, seed: in
     pages = Renderer(lambda: ledger, Watch(lambda: ledger, no_farm), Access("t"), PAGES, drawn, figures)
     for _ in range(8):
         drawn.content = found = experiment_of(random)
-        page, html = pages.main("/experiments/e-1", {}, None)
+        page, html = pages.main("/experiments/e-1", {}, ANYBODY)
         text, usable = words(html), answer.usable(found)
         assert not page.live and 'style="' not in html
         first = text.index(f"{usable[0].upper()}{usable[1:]}." if ":" in usable else f"{usable.capitalize()}.")
@@ -74,13 +74,13 @@ def test_it_says_what_the_terminal_says(ledger: Ledger, tmp_path: Path, seed: in
         assert set(re.findall(r'href="#warning(\d+)"', html)) <= {str(n + 1) for n in range(len(found.doubts))}
         for form in ("csv", "json", "parquet"):
             assert f'href="/experiments/e-1/samples.{form}"' in html
-    assert 'id="results"' not in pages.main("/experiments/open-1", {}, None)[1]
+    assert 'id="results"' not in pages.main("/experiments/open-1", {}, ANYBODY)[1]
 
 
 def test_every_page_leads_to_the_glossary(ledger: Ledger, tmp_path: Path) -> None:
     figures = OwnFigures(lambda: ledger, str)
     contents = Contents(lambda: ledger, tmp_path)
     pages = Renderer(lambda: ledger, Watch(lambda: ledger, no_farm), Access("t"), PAGES, contents, figures)
-    page, html = pages.main("/glossary", {}, None)
+    page, html = pages.main("/glossary", {}, ANYBODY)
     assert page.title == "Glossary" and 'id="set-up"' in html and "farm explain WORD" in html
     assert "hat happens in a run before its first inference" in html

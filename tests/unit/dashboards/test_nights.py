@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from dashboards.web.access import Access
+from dashboards.web.access import ANYBODY, Access
 from dashboards.web.app import PAGES
 from dashboards.web.contents import Contents
 from dashboards.web.look import Watch
@@ -47,10 +47,10 @@ def test_nights_are_shown_whatever_became_of_them(ledger: Ledger) -> None:
     contents = Contents(lambda: ledger, Path())
     figures = OwnFigures(lambda: ledger, str)
     pages = Renderer(lambda: ledger, Watch(lambda: ledger, no_farm), Access("t"), PAGES, contents, figures)
-    _, listed = pages.main("/nights", {}, None)
+    _, listed = pages.main("/nights", {}, ANYBODY)
     assert "did not run" in listed and "under way" in listed and "complete" in listed
     for outcome, night_id in IDS.items():
-        page, shown = pages.main(f"/nights/{night_id}", {}, None)
+        page, shown = pages.main(f"/nights/{night_id}", {}, ANYBODY)
         assert HOSTILE not in shown and shown.count("&lt;b&gt;the farm") == 2
         assert page.live == (outcome is None) and "e-1" in shown
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dashboards.web.access import Access
+from dashboards.web.access import ANYBODY, Access
 from dashboards.web.app import PAGES
 from dashboards.web.contents import Contents
 from dashboards.web.look import Watch
@@ -112,14 +112,14 @@ def test_page_and_terminal_tell_the_same(farm: Run, tmp_path: Path, seed: int) -
         fill(ledger, Random(seed))
         contents, figures = Contents(lambda: ledger, tmp_path), OwnFigures(lambda: ledger, str)
         pages = Renderer(lambda: ledger, Watch(lambda: ledger, no_farm), Access("t"), PAGES, contents, figures)
-        page, html = pages.main("/ranking", {}, None)
-        assert pages.main("/ranking", {}, None)[1] == html and page.title == "Ranking"
+        page, html = pages.main("/ranking", {}, ANYBODY)
+        assert pages.main("/ranking", {}, ANYBODY)[1] == html and page.title == "Ranking"
         assert "VIRTUAL results" in html and HOSTILE not in html
         code, out, _ = farm("rank", "--json")
         rows = json.loads(out)
         assert code == 0 and [row["experiment_id"] for row in rows] == re.findall(r'href="/experiments/([^"]+)"', html)
         for row in rows:
-            _, own = pages.main("/ranking", {"model": row["model"], "by": "energy"}, None)
+            _, own = pages.main("/ranking", {"model": row["model"], "by": "energy"}, ANYBODY)
             alone = [each["experiment_id"] for each in rows if each["model"] == row["model"]]
             assert sorted(re.findall(r'href="/experiments/([^"]+)"', own)) == sorted(alone)
             assert unescape(own).count(f"<h1>{row['model']}</h1>") == 1

@@ -1,0 +1,1 @@
+"""People on the pages: how they log in, how often they may try, and what is public."""

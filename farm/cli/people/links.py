@@ -1,0 +1,93 @@
+"""`farm links`: public links, by which anybody reads a report or the story of a job."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from farm.access import settings_of
+from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.doors import experiment_or_job, open_door
+
+from .tokens import day, ends
+
+group = typer.Typer(
+    name="links",
+    help="Create, list and revoke public links, by which anybody reads a report or the story of a job."
+    "\n\nExample: `farm links list` (`--state DIR`, `--json`)",
+    no_args_is_help=True,
+)
+DAYS, DAY_S = 30.0, 86_400.0
+
+
+def register(app: typer.Typer) -> None:
+    group.command("list")(listed)
+    group.command()(create)
+    group.command()(revoke)
+    app.add_typer(group, rich_help_panel="The farm")
+
+
+def create(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="An experiment (its report) or a job (its story).")],
+    days: Annotated[
+        float, typer.Option("--days", metavar="N", min=0, help="Days until it ends; a year at most.")
+    ] = DAYS,
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Whom it is for.")] = "",
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a link that anybody may read by, without an account, and print it. It is shown this once.
+
+    Example: `farm links create latest --days 7 --note "for the paper"`
+    """
+    from farm import endpoints
+    from orchestrator import acts
+
+    settings = settings_of(state)
+    with open_door(state) as door:
+        done = door.act(acts.links.create_link, experiment_or_job(door, target), time.time() + days * DAY_S, note)
+    link = (settings.server or endpoints.pages_of(settings.state)).rstrip("/") + done.data["path"]
+    show_done(done, as_json=as_json, link=link)
+    if not as_json:
+        out().print(link, markup=False, highlight=False, soft_wrap=True)
+
+
+def revoke(
+    link: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `farm links list` says it.")],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a link lead nowhere, at once.
+
+    Example: `farm links revoke 3f9c1a2b`
+    """
+    from orchestrator import acts
+
+    with open_door(state) as door:
+        show_done(door.act(acts.links.revoke_link, link), as_json=as_json)
+
+
+def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
+    """List links: to what, who made each, until when, when it was used last. Their secrets are nowhere.
+
+    Example: `farm links list --json`
+    """
+    from dashboards.answers import answers
+    from orchestrator.report.listing import Listing
+
+    with open_door(state) as door:
+        found = door.every(answers.links)
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    rows = [
+        (each.id, escape(each.target), escape(each.project), escape(each.who), ends(each),
+         day(each.used_at) or "never", escape(each.note))
+        for each in found
+    ]  # fmt: skip
+    heads = ("id", "to", "project", "made by", "ends", "used", "note")
+    out().print(Listing(heads, rows) if rows else "there is no public link")

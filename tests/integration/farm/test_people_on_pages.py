@@ -1,0 +1,286 @@
+"""People on the pages of a real server: exactly the table of rights, how they log in, and what is public."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import itertools
+import random
+import re
+import time
+from collections.abc import Iterator
+from urllib.parse import quote, unquote, urlencode
+
+import pytest
+from argon2 import PasswordHasher
+from argon2.profiles import CHEAPEST
+
+from dashboards.web.access import Access
+from dashboards.web.charts import boards
+from dashboards.web.people.attempts import BY_ADDRESS, BY_NAME, MOST_KEYS, Attempts
+from farm.web.pages import Listening, app_of
+from orchestrator.acts import ON_PAGES
+from orchestrator.ledger.people import passwords
+from orchestrator.model.people import Role, Use
+
+from .test_http_api import ADMIN, VIEW, Lab, allowed, lab
+
+__all__ = ["lab"]
+PAGES: dict[str, tuple[Role, str]] = {
+    "/": (VIEW, "any"),
+    "/queue": (VIEW, "any"),
+    "/experiments": (VIEW, "any"),
+    "/experiments/{id}": (VIEW, "project"),
+    "/experiments/{id}/report": (VIEW, "project"),
+    "/experiments/{id}/samples.{form}": (VIEW, "project"),
+    "/jobs/{id}": (VIEW, "project"),
+    "/devices/{serial:path}": (VIEW, "any"),
+    "/ranking": (VIEW, "any"),
+    "/nights": (VIEW, "farm"),
+    "/nights/{id}": (VIEW, "farm"),
+    "/nights/{id}/report": (VIEW, "farm"),
+    "/hosts": (VIEW, "any"),
+    "/charts": (VIEW, "farm"),
+    "/charts/{board}": (VIEW, "farm"),
+    "/charts/{board}/{number:int}.svg": (VIEW, "farm"),
+    "/links": (VIEW, "any"),
+    "/me": (VIEW, "any"),
+    "/audit": (ADMIN, "farm"),
+    "/glossary": (VIEW, "any"),
+}
+"""Page -> the least role, and where: written by hand, as the page of people has it."""
+OPEN = {"GET /sign-in", "POST /sign-in", "GET /password", "POST /password", "GET /public/{secret}"}
+"""What takes no session: the ways to one, and what a link's secret opens."""
+OF_A_SESSION = {"POST /sign-out", "GET /events", "POST /do/{what}", "GET /{path:path}"}
+"""What has the rights of the page or the act that it names."""
+OURS = {"GET /static/report.css"}
+NOTHING = {"/nights/{id}", "/nights/{id}/report"}
+"""Pages of what this lab lacks: 404 for whoever may look."""
+Reply = tuple[int, http.client.HTTPMessage, str]
+
+
+class Web:
+    """The pages of the lab, as browsers of its people ask for them."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab, self.access = lab, Access(lab.own)
+        people = lab.ledger.people
+        self.cookies = {name: people.tokens.make(name, ADMIN, "", "", None, Use.SESSION) for name in lab.tokens}
+
+    def ask(self, path: str, name: str = "", form: dict[str, str] | None = None) -> Reply:
+        return self.send(path, self.cookies[name][1] if name else "", form)
+
+    def send(self, path: str, cookie: str, form: dict[str, str] | None = None) -> Reply:
+        connection = http.client.HTTPConnection("127.0.0.1", self.lab.port, timeout=60)
+        headers = {"Cookie": f"{self.access.cookie}={cookie}"} if cookie else {}
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        try:
+            if form is None:
+                connection.request("GET", path, None, headers)
+            else:
+                connection.request("POST", path, urlencode(form), headers | kind)
+            reply = connection.getresponse()
+            return reply.status, reply.headers, reply.read().decode()
+        finally:
+            connection.close()
+
+    def act(self, what: str, name: str, **fields: str) -> str:
+        """Return what a form's act told."""
+        cookie = self.cookies[name][1]
+        form = {**fields, "form_token": self.access._signed("form", cookie)}
+        status, headers, _ = self.send(f"/do/{quote(what)}", cookie, form)
+        assert status == 303
+        return said(headers)
+
+    def address(self, path: str, owner: str = "somebody") -> str:
+        experiment, job = self.lab.experiments[owner]
+        named = {"{id}": job if path.startswith("/jobs") else experiment, "{serial:path}": "A", "{form}": "csv",
+                 "{board}": "experiment", "{number:int}": str(boards()["experiment"].panels[0].number)}  # fmt: skip
+        return re.sub(r"\{[^}]*\}", lambda each: quote(named[each[0]], safe=""), path)
+
+
+def said(headers: http.client.HTTPMessage) -> str:
+    (cookie,) = [each for each in headers.get_all("Set-Cookie", []) if each.startswith("farm_said=")]
+    return base64.urlsafe_b64decode(unquote(cookie.partition("=")[2].partition(";")[0]).strip('"')).decode()
+
+
+@pytest.fixture(scope="module")
+def web(lab: Lab) -> Iterator[Web]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "HASHER", PasswordHasher.from_parameters(CHEAPEST))
+        yield Web(lab)
+
+
+def may(needs: tuple[Role, str], place: str, role: Role | None) -> bool:
+    """The table, read as a person would."""
+    least, where = needs
+    if role is None or [*Role].index(role) < [*Role].index(least):
+        return False
+    return where == "any" or place == "" or (where == "project" and place == "vision")
+
+
+def test_every_page_takes_exactly_its_right(web: Web) -> None:
+    routes = {
+        f"{method} {route.path}"  # type: ignore[attr-defined]
+        for route in app_of(web.lab.state, Listening(port=1)).routes
+        for method in getattr(route, "methods", ())
+        if method != "HEAD"
+    }
+    assert routes == {f"GET {path}" for path in PAGES} | OPEN | OF_A_SESSION | OURS
+    wrong = list[str]()
+    for path, name in itertools.product(PAGES, web.lab.tokens):
+        place, role = web.lab.roles.get(name, ("", None))
+        status, _, text = web.ask(web.address(path), name)
+        refused = status == 403 or (PAGES[path][1] == "project" and status == 404)
+        fine = 404 if path in NOTHING else 200
+        if refused is may(PAGES[path], place, role) or (not refused and status != fine):
+            wrong.append(f"{path} as {name}: {status} {text[:200]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_button_takes_exactly_the_right_of_its_act(web: Web) -> None:
+    wrong = list[str]()
+    for act, name, mine in itertools.product(ON_PAGES, web.lab.tokens, (True, False)):
+        route = f"POST /acts/{act.replace(' ', '-')}"
+        place, role = web.lab.roles.get(name, ("", None))
+        body = web.lab.called(route, name if mine else "somebody")[1]
+        target = next(iter(body.values()), "")
+        told = web.act(act, name, target=target[0] if isinstance(target, list) else target)
+        refused = "may not" in told or "there is no experiment or job" in told
+        if refused is allowed(route, place, role, mine):
+            wrong.append(f"{act} as {name}, {'own' if mine else 'not own'}: {told}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_page_offers_what_may_be_done_and_nothing_else(web: Web) -> None:
+    owner = "vision.submit"
+    experiment, _ = web.lab.experiments[owner] = web.lab.submitted(f"{owner}-again")
+    web.lab.ledger.place_of(experiment)
+    for name in web.lab.roles:
+        place, role = web.lab.roles[name]
+        _, _, text = web.ask(f"/experiments/{experiment}", name)
+        for act in ("cancel", "create link"):
+            offered = f"/do/{quote(act)}" in text
+            assert offered is allowed(f"POST /acts/{act.replace(' ', '-')}", place, role, mine=False), (act, name)
+        _, _, text = web.ask("/devices/A", name)
+        assert ("/do/hold" in text) is allowed("POST /acts/hold", place, role, mine=False), name
+        _, _, text = web.ask("/", name)
+        rooms = {path for path in PAGES if f'<a href="{path}"' in text.partition("</header>")[0]}
+        assert rooms - {"/me"} <= {path for path in PAGES if may(PAGES[path], place, role)}, name
+
+
+def test_who_may_not_view_a_project_sees_nothing_of_it(web: Web) -> None:
+    """On no page, while its jobs wait and run; nor by a stream, which ends with its session."""
+    name, job = web.lab.submitted("secret")
+    assert web.lab.ledger.begin_attempt(job, "A", "lab", 15.0) is not None
+    waits = web.lab.submitted("hidden")[0]
+    web.lab.ledger.people.links.make(name, "vision", "somebody", "of-secret", time.time() + 60.0)
+    pages = [path for path, (_, where) in PAGES.items() if where == "any"]
+    for path in pages:
+        text = web.ask(web.address(path), "speech.administer")[2]
+        assert not re.search(r"of-(secret|hidden|somebody)", text), path
+    seen = "".join(web.ask(web.address(path), "vision.view")[2] for path in pages)
+    assert name in seen and waits in seen
+    token, cookie = web.lab.ledger.people.tokens.make("speech.view", ADMIN, "", "", None, Use.SESSION)
+    connection = http.client.HTTPConnection("127.0.0.1", web.lab.port, timeout=60)
+    shown = {"Cookie": f"{web.access.cookie}={cookie}"}
+    connection.request("GET", f"/events?page=/experiments/{name}", headers=shown)
+    reply = connection.getresponse()
+    assert reply.status == 200 and reply.readline() == b"retry: 1000\n"
+    web.lab.ledger.people.tokens.revoke(token)
+    assert b"data:" not in reply.read(), "it ends by itself, and has told nothing"
+    connection.close()
+
+
+def test_nobody_looks_without_a_session_where_there_are_people(web: Web, seed: int) -> None:
+    chance = random.Random(seed)
+    api_token = web.lab.tokens["farm.administer"]
+    for path in (*PAGES, "/events", "/nothing"):
+        cookie = chance.choice(["", "x", "x.y", "farm_" + "A" * 43, api_token])
+        status, headers, _ = web.send(web.address(path), cookie)
+        assert status == 303 and headers["Location"].startswith("/sign-in?back="), path
+    for act in ON_PAGES:
+        status, headers, _ = web.send(f"/do/{quote(act)}", "", {"target": "of-somebody"})
+        assert (status, headers["Location"].partition("?")[0]) == (303, "/sign-in")
+    status, _, text = web.send("/sign-in", "")
+    assert status == 200 and 'name="password"' in text and "of-" not in text
+    session = web.cookies["farm.administer"][1]
+    assert web.lab.ask("GET /me", session)[0] == 401, "a session is no token of the API"
+
+
+def test_a_person_sets_a_password_by_a_link_and_logs_in(web: Web) -> None:
+    lab, form = web.lab, {"password": "many words in a row", "again": "many words in a row"}
+    lab.person("carla", Role.VIEW, "vision")
+    assert web.send("/sign-in", "", {"name": "carla", "password": form["password"]})[0] == 403
+    invited = lab.ask("POST /acts/invite-person", lab.own, {"name": "carla"})[2]["result"]["token"]
+    assert lab.ask("GET /me", invited)[0] == 401, "it is for a password alone"
+    for wrong in ({**form, "again": "x"}, {"password": "short", "again": "short"}):
+        assert web.send("/password", "", {**wrong, "token": invited})[0] == 403
+    status, headers, _ = web.send("/password", "", {**form, "token": invited})
+    first = headers["Set-Cookie"].partition(";")[0].partition("=")[2]
+    assert status == 303 and web.send("/me", first)[0] == 200
+    assert web.send("/password", "", {**form, "token": invited})[0] == 403, "it counts once"
+    kept = b"".join(path.read_bytes() for path in lab.state.glob("ledger.sqlite*"))
+    assert b"$argon2id$" in kept and form["password"].encode() not in kept and first.encode() not in kept
+    status, headers, _ = web.send("/sign-in", "", {"name": "carla", "password": form["password"], "back": "/queue"})
+    assert (status, headers["Location"]) == (303, "/queue")
+    assert "HttpOnly" in headers["Set-Cookie"] and "samesite=strict" in headers["Set-Cookie"].lower()
+    second = headers["Set-Cookie"].partition(";")[0].partition("=")[2]
+    out = {"form_token": web.access._signed("form", second)}
+    assert web.send("/sign-out", second, out)[0] == 303
+    assert [web.send("/me", each)[0] for each in (first, second)] == [200, 303], "what was left counts nowhere"
+    again = {"old": form["password"], "password": "other words in a row", "again": "other words in a row"}
+    mine = {"form_token": web.access._signed("form", first)}
+    assert web.send("/password", first, {**again, **mine, "old": "guessed words"})[0] == 403
+    assert web.send("/password", first, again)[0] == 403, "no form of ours"
+    assert web.send("/password", first, {**again, **mine})[0] == 303 and web.send("/me", first)[0] == 303
+    assert [row.who for row in lab.ledger.audit.newest(2, act="set password")] == ["carla", "carla"]
+    lab.ask("POST /acts/remove-person", lab.own, {"name": "carla"})
+    assert web.send("/sign-in", "", {"name": "carla", "password": again["password"]})[0] == 403
+
+
+def test_a_public_link_shows_one_thing_until_it_ends(web: Web) -> None:
+    lab, owner = web.lab, "vision.submit"
+    experiment, job = lab.experiments["vision.operate"]
+    told = web.act("create link", "vision.operate", target=experiment, until="2 h")
+    way = re.search(r"http://127\.0\.0\.1:\d+(/public/farm_\S+)", told)
+    assert way is not None and "may not" in web.act("create link", owner, target=lab.experiments["somebody"][0])
+    story = lab.ask("POST /acts/create-link", lab.own, {"target": job})[2]["result"]["path"]
+    for path, shows in ((way[1], experiment), (story, job)):
+        status, headers, text = web.send(path, "")
+        assert status == 200 and shows in text and not re.search(r'(href|action)="/(?!static/)', text)
+        assert headers["Cache-Control"] == "no-store" and "script-src 'unsafe" not in headers["Content-Security-Policy"]
+        secret = path.rpartition("/")[2]
+        assert secret not in str(lab.ask("GET /links?most=500", lab.own)[2]) + str(lab.ledger.audit.newest(20))
+        assert b"".join(file.read_bytes() for file in lab.state.glob("ledger.sqlite*")).find(secret.encode()) < 0
+        for other in ("/experiments", f"/jobs/{job}", f"/experiments/{experiment}/report"):
+            assert web.send(other, secret)[0] == 303, "it opens nothing else"
+    assert "leads nowhere" in web.act("revoke link", "vision.operate", target=told.split()[4])
+    assert [web.send(path, "")[0] for path in (way[1], story, "/public/farm_x")] == [404, 200, 404]
+    ended = lab.ledger.people.links.make(experiment, "vision", "somebody", "", time.time() - 1.0)[1]
+    assert web.send(f"/public/{ended}", "")[0] == 404
+
+
+def test_attempts_are_bounded_by_name_and_address_and_remembered_in_little(seed: int) -> None:
+    chance, now = random.Random(seed), [0.0]
+    attempts = Attempts(lambda: now[0])
+    for _ in range(BY_NAME.most):
+        assert attempts.wait_s("anna", str(chance.random())) == 0.0
+        attempts.failed("anna", str(chance.random()))
+    assert 0.0 < attempts.wait_s("anna", "elsewhere") <= BY_NAME.forgotten_s and not attempts.wait_s("bob", "elsewhere")
+    now[0] += BY_NAME.forgotten_s
+    assert attempts.wait_s("anna", "elsewhere") == 0.0
+    for number in range(BY_ADDRESS.most):
+        attempts.failed(f"n{number}", "there")
+    assert attempts.wait_s("berta", "there") > 0.0 == attempts.wait_s("berta", "here")
+    for number in range(MOST_KEYS):
+        attempts.failed(f"m{number}", str(number))
+    assert len(attempts._failed) == MOST_KEYS
+
+
+def test_who_tries_too_often_is_told_to_wait(web: Web) -> None:
+    form = {"name": "nobody at all", "password": "guess"}
+    found = [web.send("/sign-in", "", form)[0] for _ in range(BY_NAME.most + 1)]
+    assert found == [403] * BY_NAME.most + [429]
+    status, headers, text = web.send("/sign-in", "", form)
+    assert status == 429 and int(headers["Retry-After"]) > 0 and "too often" in text
