@@ -75,7 +75,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 ARROWS = {
     "kernels": 69,  # angles of places become tables by their meaning
-    "orchestrator": 61,  # acts know ledger, answers, Redis and what is submitted; queues read speeds from figures
+    "orchestrator": 60,  # acts know ledger, answers, Redis and what is submitted
     "workers": 50,
     "virtual_phones": 38,
     "farm": 55,  # doors know a farm here and one elsewhere; the notebook asks the ledger itself
