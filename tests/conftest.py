@@ -25,8 +25,11 @@ from hypothesis import settings
 from sqlalchemy.engine import Engine
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.util import LRUCache
+from xdist.scheduler import LoadFileScheduling
 
 KINDS = ("unit", "contract", "integration", "chaos", "fuzz")
+TOGETHER = ("tests/integration/metrics/",)
+"""Folders whose files share servers: each worker with one of them would start a Prometheus, which never rests."""
 SEED = "POCKETFARM_TEST_SEED"
 SEED_IN_CI = 20261125
 SESSION = "POCKETFARM_TEST_SESSION"
@@ -107,15 +110,28 @@ def pytest_report_header() -> str:
     return f"random inputs: {SEED}={os.environ[SEED]}"
 
 
+class LoadTogether(LoadFileScheduling):
+    """Files to workers, and folders of TOGETHER as a whole."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    return LoadTogether(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test's kind is the folder that it lies in. Files that take minutes start first, then those that take seconds:
     no core waits for them at the end. Those of all folders are mixed: some wait while others compute."""
     root = Path(__file__).parent
     long, slow = ({each.path for each in items if each.get_closest_marker(name)} for name in ("long", "slow"))
 
-    def place(item: pytest.Item) -> tuple[bool, bool, int]:
-        path = item.path
-        return path not in long, path not in slow, zlib.crc32(str(path.relative_to(root)).encode())
+    def place(item: pytest.Item) -> tuple[bool, bool, bool, int]:
+        path, together = item.path, item.nodeid.startswith(TOGETHER)
+        order = zlib.crc32(str(path.relative_to(root)).encode())
+        return path not in long, path not in slow and not together, not together, order
 
     for item in items:
         kind = item.path.relative_to(root).parts[0]
