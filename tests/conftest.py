@@ -75,7 +75,7 @@ DefaultDialect.__hash__ = lambda one: hash(type(one))  # type: ignore[assignment
 def pytest_configure(config: pytest.Config) -> None:
     # No time limit a case: machines differ. In CI the same cases every time; at home fresh ones. `make fuzz` has more.
     ci = os.environ.get("CI") == "true"
-    settings.register_profile("farm", deadline=None, derandomize=ci, print_blob=True, max_examples=50)
+    settings.register_profile("farm", deadline=None, derandomize=ci, print_blob=True, max_examples=30)
     settings.load_profile("farm")
     os.environ.setdefault(SEED, str(_seed()))
     os.environ[SESSION] = str(os.getpid())
