@@ -6,8 +6,10 @@ POCKETFARM_TEST_SEED=7 pytest ...  the seed that a failed run printed
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
+import importlib
 import os
 import random
 import subprocess
@@ -23,8 +25,11 @@ from hypothesis import settings
 from sqlalchemy.engine import Engine
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.util import LRUCache
+from xdist.scheduler import LoadFileScheduling
 
 KINDS = ("unit", "contract", "integration", "chaos", "fuzz")
+TOGETHER = ("tests/integration/metrics/",)
+"""Folders whose files share servers: each worker with one of them would start a Prometheus, which never rests."""
 SEED = "POCKETFARM_TEST_SEED"
 SEED_IN_CI = 20261125
 SESSION = "POCKETFARM_TEST_SESSION"
@@ -70,7 +75,7 @@ DefaultDialect.__hash__ = lambda one: hash(type(one))  # type: ignore[assignment
 def pytest_configure(config: pytest.Config) -> None:
     # No time limit a case: machines differ. In CI the same cases every time; at home fresh ones. `make fuzz` has more.
     ci = os.environ.get("CI") == "true"
-    settings.register_profile("farm", deadline=None, derandomize=ci, print_blob=True, max_examples=50)
+    settings.register_profile("farm", deadline=None, derandomize=ci, print_blob=True, max_examples=30)
     settings.load_profile("farm")
     os.environ.setdefault(SEED, str(_seed()))
     os.environ[SESSION] = str(os.getpid())
@@ -89,8 +94,32 @@ def _seed() -> int:
     return SEED_IN_CI if os.environ.get("CI") == "true" else random.randrange(2**31)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Import first, in each worker, files that no other worker begins with: in a fresh checkout to compile all of them
+    is half a minute of each worker's time, unless another one has done it."""
+    given, root = getattr(session.config, "workerinput", None), Path(__file__).parent
+    if given is None or [Path(each).absolute() for each in session.config.args] != [root]:
+        return
+    for path in sorted(root.rglob("test_*.py"))[int(given["workerid"][2:]) :: given["workercount"]]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # told where the file is collected
+            importlib.import_module(".".join(path.relative_to(root.parent).with_suffix("").parts))
+
+
 def pytest_report_header() -> str:
     return f"random inputs: {SEED}={os.environ[SEED]}"
+
+
+class LoadTogether(LoadFileScheduling):
+    """Files to workers, and folders of TOGETHER as a whole."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    return LoadTogether(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -99,9 +128,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     root = Path(__file__).parent
     long, slow = ({each.path for each in items if each.get_closest_marker(name)} for name in ("long", "slow"))
 
-    def place(item: pytest.Item) -> tuple[bool, bool, int]:
-        path = item.path
-        return path not in long, path not in slow, zlib.crc32(str(path.relative_to(root)).encode())
+    def place(item: pytest.Item) -> tuple[bool, bool, bool, int]:
+        path, together = item.path, item.nodeid.startswith(TOGETHER)
+        order = zlib.crc32(str(path.relative_to(root)).encode())
+        return path not in long, path not in slow and not together, not together, order
 
     for item in items:
         kind = item.path.relative_to(root).parts[0]

@@ -1,17 +1,21 @@
 """One farm on two machines, as two state folders: TLS, a host of its own rights, its clock five hours slow, killed.
 
-The hosts share nothing but the farm's Redis and its files.
+The hosts share nothing but the farm's Redis and its files. Celery's own tools show which block runs on which phone of
+which of them: `celery inspect`, Flower and its metrics.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import onnx
 import psutil
@@ -21,6 +25,7 @@ from onnx import TensorProto, helper
 from farm.parts.part import free_port
 from orchestrator.coordination.inventory import Inventory
 from tests.integration.workers.jobs import BUSY
+from tests.servers import Server
 from tests.waiting import eventually
 
 from .running_farm import READY_S, RunningFarm, environment, health, running_farm
@@ -61,21 +66,43 @@ matrix: {{backend: cpu}}
 sampling: {{blocks: {blocks}, warmup: 1, samples: 3, load: {load}, deadline: 60 s}}
 conditions: {{battery_temp_max: 60 C, thermal_status_max: 6}}
 """
+SEEN = """\
+schema_version: 1
+name: seen
+workload: {wait: 200 ms}
+devices: {where: 'source == "virtual"', count: all}
+matrix: {engine: wait, backend: cpu}
+sampling: {blocks: 1, warmup: 1, samples: 3000, deadline: 20 min}
+conditions: {battery_temp_max: 60 C, thermal_status_max: 6}
+"""
+FAR = "virtual-galaxy_s7-lab2-0"
+"""The phone of the second host."""
 
 
-@pytest.fixture
-def farm(tmp_path: Path) -> Iterator[RunningFarm]:
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFarm]:
     ports = {"FARM_REDIS_PORT": str(free_port()), "FARM_WEB_PORT": str(free_port())}
-    with running_farm(tmp_path / "farm", phones=1, options=["--listen", "127.0.0.1"], more=ports) as started:
+    state = tmp_path_factory.mktemp("first") / "farm"
+    with running_farm(state, phones=1, options=["--listen", "127.0.0.1"], more=ports) as started:
         yield started
 
 
+@pytest.fixture(scope="module")
+def lab2(farm: RunningFarm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state folder of the second host; what it joins with lies beside it."""
+    state = tmp_path_factory.mktemp("second") / "lab2"
+    added = farm.cli("host", "add", "lab2", "--out", str(state.with_suffix(".join")))
+    assert Path(added["file"]).stat().st_mode & 0o777 == 0o600
+    return state
+
+
 @contextmanager
-def second_host(state: Path, join: Path, *, slow: bool = True) -> Iterator[subprocess.Popen[bytes]]:
+def second_host(state: Path, *, slow: bool) -> Iterator[subprocess.Popen[bytes]]:
     """`farm up --join` on a machine whose clock may be slow."""
     clock = {"LD_PRELOAD": str(slow_clock(state.parent))} if slow else {}
-    command = [sys.executable, "-m", "farm.cli", "up", "--state", str(state), "--join", str(join), "--virtual", "1"]
-    log = state.with_suffix(".up")
+    join = ["--join", str(state.with_suffix(".join"))]
+    command = [sys.executable, "-m", "farm.cli", "up", "--state", str(state), *join, "--virtual", "1"]
+    log = state.with_suffix(".slow" if slow else ".up")
     with log.open("wb") as out:
         process = subprocess.Popen(
             command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**environment(), **clock}
@@ -89,26 +116,53 @@ def second_host(state: Path, join: Path, *, slow: bool = True) -> Iterator[subpr
             process.wait(60)
 
 
-def test_a_farm_on_two_hosts_loses_no_job_when_one_is_killed(farm: RunningFarm, tmp_path: Path) -> None:
-    added = farm.cli("host", "add", "lab2", "--out", str(tmp_path / "lab2.join"))
-    assert Path(added["file"]).stat().st_mode & 0o777 == 0o600
-    with second_host(tmp_path / "lab2", tmp_path / "lab2.join") as second:
-        phone = "virtual-galaxy_s7-lab2-0"
-        eventually(lambda: health(farm).get(phone) == "ready", READY_S)
+def test_celery_s_tools_show_which_block_runs_on_which_phone_of_which_host(
+    farm: RunningFarm, lab2: Path, tmp_path: Path
+) -> None:
+    with second_host(lab2, slow=False), flower(farm) as url:
+        eventually(lambda: health(farm).get(FAR) == "ready", READY_S)
+        near = next(serial for serial in health(farm) if serial.startswith("virtual-") and serial != FAR)
+        (tmp_path / "seen.yaml").write_text(SEEN)
+        experiment = str(farm.cli("run", str(tmp_path / "seen.yaml"))["experiment"])
+        with farm.redis() as redis:
+            eventually(lambda: {each.serial for each in Inventory(redis).progress()} >= {FAR, near}, READY_S)
+            wanted = {each.serial: (each.job_id, each.attempt, each.token) for each in Inventory(redis).progress()}
+        active = asked(farm, "active")
+        found = {worker: [task["kwargs"] for task in tasks] for worker, tasks in active.items()}
+        here = next(name for name in found if name.startswith("farm@") and name != "farm@lab2")
+        for worker, serial in ((here, near), ("farm@lab2", FAR)):
+            (task,), (placed,) = active[worker], found[worker]
+            assert (placed["job"], placed["attempt"], placed["token"]) == wanted[serial] and placed["device"] == serial
+            assert (task["name"], task["id"]) == ("farm.measure", f"{placed['job']}-1")
+        shown = eventually(lambda: started(url, 2), READY_S)
+        assert {task["worker"] for task in shown} == {here, "farm@lab2"}
+        assert any(f"device={FAR}" in task["kwargs"] for task in shown)
+        executing = "flower_worker_number_of_currently_executing_tasks"
+        for worker in (here, "farm@lab2"):  # heartbeats tell it, one in ten seconds
+            eventually(lambda line=f'{executing}{{worker="{worker}"}} 1.0': line in read(f"{url}/metrics"), READY_S)
+        farm.cli("cancel", experiment)
+        farm.until_finished(experiment)  # before another process asks
+        eventually(lambda: not any(asked(farm, "active").values()), READY_S)
+        assert {f"{job}-1" for job, *_ in wanted.values()} <= set(asked(farm, "revoked")["farm@lab2"])
+
+
+def test_a_farm_on_two_hosts_loses_no_job_when_one_is_killed(farm: RunningFarm, lab2: Path, tmp_path: Path) -> None:
+    with second_host(lab2, slow=True) as second:
+        eventually(lambda: health(farm).get(FAR) == "ready", READY_S)
         with farm.redis() as redis:
             seen = [each.seen_at for each in Inventory(redis).hosts()]
             assert len(seen) == 2 and all(abs(time.time() - at) < 60 for at in seen), "by the reader's clock"
         model(tmp_path / "model.onnx")
-        (far,) = farm.until_finished(submitted(farm, tmp_path, "there", f'serial == "{phone}"', blocks=1, load="0.1 s"))
-        near = next(serial for serial in health(farm) if serial.startswith("virtual-") and serial != phone)
+        (far,) = farm.until_finished(submitted(farm, tmp_path, "there", f'serial == "{FAR}"', blocks=1, load="0.1 s"))
+        near = next(serial for serial in health(farm) if serial.startswith("virtual-") and serial != FAR)
         farm.cli("hold", near, "--alone")  # so that the work begins on the host that is to die
         experiment = submitted(farm, tmp_path, "both", 'source == "virtual"', blocks=3, load="4 s")
-        eventually(lambda: running_on(farm, phone), READY_S)
+        eventually(lambda: running_on(farm, FAR), READY_S)
         kill(second)
         farm.cli("release", near)
     assert far["device"]["host"] == "lab2"
     assert far["outcome"] == "ok" or far["cause"] in BUSY, far["reasons"]
-    assert list((tmp_path / "lab2" / "artifacts").glob("*/*")), "it has fetched the model"
+    assert list((lab2 / "artifacts").glob("*/*")), "it has fetched the model"
     assert abs(far["clock_ahead_s"] - SLOW_H * 3600) < 60
     assert abs(far["started_at"] + SLOW_H * 3600 - time.time()) < 600, "a record keeps its host's own clock"
     records = farm.until_finished(experiment)
@@ -156,3 +210,54 @@ def model(path: Path) -> None:
     weights = helper.make_tensor("w", TensorProto.FLOAT, [32, 8, 3, 3], [i % 7 / 7 for i in range(2304)])
     graph = helper.make_graph([helper.make_node("Conv", ["x", "w"], ["y"])], "conv", [x], [y], [weights])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
+
+
+def celery(farm: RunningFarm, *words: str) -> list[str]:
+    return [sys.executable, "-m", "celery", "-A", "farm.tasks", *words]
+
+
+def asked(farm: RunningFarm, what: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the output of `celery inspect`."""
+    said = subprocess.run(
+        celery(farm, "inspect", what, "--json", "--timeout", "5"), capture_output=True, text=True, env=of(farm)
+    )
+    found: dict[str, list[dict[str, Any]]] = json.loads(said.stdout) if said.returncode == 0 else {}
+    return found
+
+
+def of(farm: RunningFarm) -> dict[str, str]:
+    return {**environment(), "FARM_STATE": str(farm.state)}
+
+
+@contextmanager
+def flower(farm: RunningFarm) -> Iterator[str]:
+    """Flower on loopback; its address."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+
+    def answers() -> bool:
+        try:
+            return bool(read(f"{url}/healthcheck"))
+        except OSError:
+            return False
+
+    columns = "--tasks-columns=name,uuid,state,kwargs,worker,started,runtime"
+    options = ["flower", "--address=127.0.0.1", f"--port={port}", columns]
+    open_to_all = {"FLOWER_UNAUTHENTICATED_API": "true"}
+    server = Server(celery(farm, *options), farm.state / "flower.log", answers, env={**of(farm), **open_to_all})
+    server.start()
+    try:
+        yield url
+    finally:
+        server.stop()
+
+
+def started(url: str, count: int) -> list[dict[str, Any]]:
+    """Blocks that run, as Flower shows them; none unless there are so many."""
+    shown: dict[str, dict[str, Any]] = json.loads(read(f"{url}/api/tasks?taskname=farm.measure&state=STARTED"))
+    return list(shown.values()) if len(shown) == count else []
+
+
+def read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=30) as reply:
+        return str(reply.read().decode())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from benchmarks.engine.__main__ import main
 from benchmarks.engine.case import make_case
 from benchmarks.engine.contender import ContenderError
 from benchmarks.engine.ours import Ours
@@ -15,6 +17,7 @@ from benchmarks.engine.peer_process import Peer
 from benchmarks.engine.results import read
 from tests.source_tree import ROOT
 
+Asked = Callable[..., tuple[int, str, str]]
 QUICK = ("--rounds", "2", "--seconds", "0.01", "--samples", "2", "--warmup", "0")
 
 
@@ -23,8 +26,19 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, timeout=250, check=False)
 
 
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Asked:
+    """The command in this process: status and what it says, on both streams."""
+
+    def ask(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["benchmarks.engine", *arguments])
+        return (main(), *capsys.readouterr())
+
+    return ask
+
+
 @pytest.mark.slow
-def test_ours_and_onnxruntime_agree_and_are_timed(agent_binary: Path, tmp_path: Path) -> None:
+def test_ours_and_onnxruntime_agree_and_are_timed(agent_binary: Path, tmp_path: Path, asked: Asked) -> None:
     out = tmp_path / "raw.json"
     chosen = ("--networks", "lenet", "--contenders", "ours CPU,ours OpenCL,onnxruntime", "--threads", "1")
     done = bench(*chosen, *QUICK, "--binary", str(agent_binary), "-o", str(out))
@@ -37,8 +51,8 @@ def test_ours_and_onnxruntime_agree_and_are_timed(agent_binary: Path, tmp_path: 
         assert row.error is not None and row.error < 1e-4
         assert row.cold and row.warm and row.steady and row.steady.rounds == 2
     assert "| lenet | ours OpenCL |" in done.stdout
-    again = bench("--table", str(out))
-    assert again.returncode == 0 and "### lenet" in again.stdout
+    status, said, _ = asked("--table", str(out))
+    assert status == 0 and "### lenet" in said
 
 
 @pytest.mark.slow
@@ -52,11 +66,11 @@ def test_building_programs_is_no_part_of_the_processors_time(agent_binary: Path,
     assert spent is not None and spent > -20, "less than what starting a process varies by"
 
 
-def test_what_is_not_there_is_named() -> None:
-    done = bench("--networks", "lennet")
-    assert done.returncode == 2 and "no network is called 'lennet'" in done.stderr
-    done = bench("--contenders", "tensorrt")
-    assert done.returncode == 2 and "'tensorrt'" in done.stderr
+def test_what_is_not_there_is_named(asked: Asked) -> None:
+    status, _, said = asked("--networks", "lennet")
+    assert status == 2 and "no network is called 'lennet'" in said
+    status, _, said = asked("--contenders", "tensorrt")
+    assert status == 2 and "'tensorrt'" in said
 
 
 def test_a_peer_that_dies_or_does_not_exist_says_so(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def _pool(plan: Plan, name: str) -> Pool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("shared", "precision"), some(product([True, False], ["fp32", "fp16", "fp16_arithmetic"]), 2, "texels")
+    ("shared", "precision"), some(product([True, False], ["fp32", "fp16", "fp16_arithmetic"]), 1, "texels")
 )
 def test_the_agent_agrees_where_operands_are_texels(agent: Agent, shared: bool, precision: str, shaders: Path) -> None:
     limits = Limits(cpu_device=True, subgroup_size=_subgroup_size(agent) if shared else 0)

@@ -26,6 +26,7 @@ from tests.contract.agent.plans import Draft, binary_program, combine, vector
 from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
 from tests.unit.kernels.back.test_movement import addition, every_transposition
 from tests.unit.kernels.back.test_operations import CASES
+from tests.unit.kernels.back.test_products import SMALL
 from tests.unit.kernels.back.test_products import every as every_product
 from tests.unit.kernels.front.gguf_models import SAID, write_decoder
 
@@ -157,7 +158,7 @@ PLANS: dict[str, Callable[[], tuple[Graph, Options]]] = {
     "ranks": lambda: (cases("affine_rank_3", "affine_rank_5", "softmax_rank_3", "mul_rank_3"), Options("opencl")),
     "transpositions": lambda: (moved(), Options("opencl", transpose="tiled 16x4")),
     **{
-        f"product {words}": lambda words=words: (every_product(33), Options("opencl", product=words))  # type: ignore[misc]
+        f"product {words}": lambda words=words: (every_product(33, SMALL), Options("opencl", product=words))  # type: ignore[misc]
         for words in (
             "blocked 8x16",
             "tiled 8x4x1x1x4",

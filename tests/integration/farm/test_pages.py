@@ -196,11 +196,12 @@ def test_the_farm_tells_the_address_of_its_api(pages: Farm) -> None:
 
 def test_names_from_outside_are_shown_as_they_are(pages: Farm, browser: Page) -> None:
     browser.goto(f"{pages.url}/jobs/{pages.hostile.job_id}")
-    assert HOSTILE in browser.locator("pre").inner_text() and HOSTILE in browser.locator(".story").inner_text()
+    for place in ("pre", ".story"):
+        expect(browser.locator(place)).to_contain_text(HOSTILE)
     browser.locator("main a", has_text='A">').first.click()
     expect(browser.locator("h1")).to_have_text(f"A{HOSTILE}")
     browser.goto(f"{pages.url}/?q={quote(HOSTILE)}&show={quote(HOSTILE)}")
-    assert browser.locator("input[name=q]").input_value() == HOSTILE[:200]
+    expect(browser.locator("input[name=q]")).to_have_value(HOSTILE[:200])
 
 
 def test_what_was_imported_under_a_serial_is_tagged(pages: Farm, tmp_path: Path) -> None:
@@ -218,7 +219,7 @@ def test_pages_lead_to_each_other(pages: Farm, browser: Page) -> None:
     browser.goto(pages.url)
     browser.get_by_role("link", name=pages.serial).click()
     browser.locator("#history tbody tr", has_text=pages.seen).first.locator("a").first.click()
-    assert "Attempt 1" in browser.locator(".story").inner_text()
+    expect(browser.locator(".story")).to_contain_text("Attempt 1")
     browser.locator(".crumbs a").last.click()
     expect(browser.locator("h1")).to_have_text("seen")
     browser.get_by_role("link", name="Report", exact=True).click()
@@ -261,10 +262,10 @@ def test_the_page_of_what_is_over_has_its_figures_and_downloads(pages: Farm, bro
 
 def test_charts_without_a_prometheus_say_where_they_come_from(pages: Farm, browser: Page) -> None:
     browser.goto(f"{pages.url}/charts/experiment")
-    assert "Source: this farm's ledger and its exporter" in browser.locator("main").inner_text()
-    assert browser.locator("figure.chart").count() >= 3
+    expect(browser.locator("main")).to_contain_text("Source: this farm's ledger and its exporter")
+    expect(browser.locator("figure.chart").nth(2)).to_be_attached()
     browser.goto(f"{pages.url}/charts/fleet")
-    assert browser.locator("ul.facts li", has_text="Parts that answer").locator("b").inner_text() == "2"
+    expect(browser.locator("ul.facts li", has_text="Parts that answer").locator("b")).to_have_text("2")
     browser.goto(f"{pages.url}/charts/experiment")
     address = browser.locator("figure.chart img").first.get_attribute("src")
     status, _, text = pages.get(str(address))
@@ -440,7 +441,7 @@ def test_pages_without_a_farm_show_the_ledger(browser: Page, tmp_path: Path) -> 
     with served(state, port):
         assert "no farm runs" in asked(port, "/")[2] and asked(port, "/queue")[0] in (400, 503)
         browser.goto(f"http://127.0.0.1:{port}/queue")
-        assert "there is no ledger" in browser.locator(".away").inner_text()
+        expect(browser.locator(".away")).to_contain_text("there is no ledger")
         with Ledger(f"sqlite:///{state}/ledger.sqlite") as ledger:
             assert "There is no experiment yet" in asked(port, "/experiments")[2]
             ledger.submit("first-1", make.many(1), [make.job()])

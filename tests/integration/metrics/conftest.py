@@ -26,7 +26,7 @@ class Farm:
     prometheus: Prometheus
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     """A filled farm that a real Prometheus has scraped; its host goes on announcing itself."""
     folder = tmp_path_factory.mktemp("farm")

@@ -13,6 +13,7 @@ from tests.servers import required
 from .conftest import Farm
 from .servers import DASHBOARDS, get
 
+TESTED = ("alerts_test.yml", "alerts_days_test.yml")
 RULES = yaml.safe_load((DASHBOARDS / "alerts.yml").read_text())["groups"][0]["rules"]
 RECORDED = yaml.safe_load((DASHBOARDS / "rules.yml").read_text())["groups"][0]["rules"]
 
@@ -25,7 +26,7 @@ def promtool(*arguments: str) -> None:
 
 
 def test_rules_pass_their_tests() -> None:
-    promtool("test", "rules", "alerts_test.yml")
+    promtool("test", "rules", *TESTED)
 
 
 def test_configuration_is_valid() -> None:
@@ -33,7 +34,7 @@ def test_configuration_is_valid() -> None:
 
 
 def test_every_alert_has_a_test_that_it_fires() -> None:
-    tests = yaml.safe_load((DASHBOARDS / "alerts_test.yml").read_text())["tests"]
+    tests = [test for name in TESTED for test in yaml.safe_load((DASHBOARDS / name).read_text())["tests"]]
     fired = {each["alertname"] for test in tests for each in test.get("alert_rule_test", ()) if each["exp_alerts"]}
     asked = [each for test in tests for each in test.get("promql_expr_test", ()) if each.get("exp_samples")]
     fired |= {name for each in asked for name in re.findall(r'alertname="(\w+)"', each["expr"])}
@@ -42,7 +43,7 @@ def test_every_alert_has_a_test_that_it_fires() -> None:
 
 def test_every_recorded_series_is_tested_and_used() -> None:
     """By a test of its value, and by a panel or an alert; and none is used that nobody records."""
-    tests = yaml.safe_load((DASHBOARDS / "alerts_test.yml").read_text())["tests"]
+    tests = [test for name in TESTED for test in yaml.safe_load((DASHBOARDS / name).read_text())["tests"]]
     asked = [each["expr"] for test in tests for each in test.get("promql_expr_test", ()) if each.get("exp_samples")]
     boards = [path.read_text() for path in (DASHBOARDS / "grafana" / "boards").glob("*.json")]
     recorded = {rule["record"] for rule in RECORDED}

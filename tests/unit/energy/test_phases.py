@@ -28,7 +28,7 @@ from virtual_phones.simulation import simulate
 from .scenarios import GAIN_UNCERTAINTY, GAUGES, POWERS, answered, answers_of, profile_of, record_of, truth_of
 
 pytestmark = [pytest.mark.unit, pytest.mark.slow]
-SEEDS = range(6)
+SEEDS = range(4)
 BLOCKS = 5
 
 

@@ -33,7 +33,7 @@ FAULTS: dict[FaultKind, InvalidCode] = {
     "background": InvalidCode.BACKGROUND_LOAD,
     "sampling_gap": InvalidCode.SAMPLING_GAP,
 }
-SEEDS = range(1000, 1021)
+SEEDS = range(1000, 1014)
 
 
 def codes(of: Record, wanted: Conditions = DISCHARGING, sampling: Sampling | None = None) -> list[InvalidCode]:

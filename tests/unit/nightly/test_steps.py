@@ -125,7 +125,7 @@ class World:
             self.open[name] = self.open[name] and self.chance.random() < 0.5
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32))
 def test_every_night_ends_on_time_and_is_told_once(seed: int) -> None:
     world = World(seed)

@@ -73,12 +73,13 @@ def farms(draw: st.DrawFn) -> list[Device]:
 
 
 def experiments(count: object = "all") -> st.SearchStrategy[Experiment]:
+    """None of thousands of points, which finds no more and takes seconds."""
     return st.builds(
         lambda m, blocks: make.experiment(
             matrix=m, sampling=Sampling(blocks=blocks, frames=8), devices=DeviceChoice(count=count)
         ),
         AXES, st.integers(1, 3),
-    )  # fmt: skip
+    ).filter(lambda experiment: points(experiment) <= 1500)  # fmt: skip
 
 
 def points(experiment: Experiment) -> int:
@@ -86,7 +87,7 @@ def points(experiment: Experiment) -> int:
     return prod(map(len, (matrix.network or "-", matrix.backend, matrix.precision, *matrix.options.values())))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(experiments(), farms())
 def test_jobs_and_exclusions_partition_the_matrix(experiment: Experiment, devices: list[Device]) -> None:
     expansion = expand(experiment, "e-1", devices)
@@ -102,7 +103,7 @@ def test_jobs_and_exclusions_partition_the_matrix(experiment: Experiment, device
     assert all(job.job_id == content_hash(job) for job in expansion.jobs), "blocks share the rest of their text"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(experiments(), farms())
 def test_a_job_only_where_the_device_can(experiment: Experiment, devices: list[Device]) -> None:
     known = {d.serial: d for d in devices}
@@ -117,7 +118,7 @@ def test_a_job_only_where_the_device_can(experiment: Experiment, devices: list[D
         assert all(job.cell.backend in AXES_BY_NAME[name].backends for name in job.cell.options.keys() - own)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(experiments().filter(lambda experiment: "deep" not in experiment.matrix.options.get("nap.pod.depth", ())))
 def test_size_counts_what_expand_makes(experiment: Experiment) -> None:
     every = tuple(
@@ -129,7 +130,7 @@ def test_size_counts_what_expand_makes(experiment: Experiment) -> None:
     assert size(experiment) == len(expansion.jobs) == len(expansion.cells) * experiment.sampling.blocks
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(experiments(), farms(), st.randoms())
 def test_the_order_of_devices_does_not_matter(experiment: Experiment, devices: list[Device], random: object) -> None:
     shuffled = list(devices)

@@ -81,7 +81,7 @@ def runnable(job: WaitingJob, device: Device, devices: list[Device]) -> bool:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(situations())
 def test_laws(situation: tuple[list[WaitingJob], list[Device], dict[str, Lease], Policy]) -> None:
     jobs, devices, leases, policy = situation

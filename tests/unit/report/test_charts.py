@@ -28,6 +28,7 @@ from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell, ForeignCell
 from orchestrator.model.record import InvalidCode, Invalidity, Outcome, Record
 from orchestrator.report import charts, traces
+from orchestrator.report.charts.over_time import NARROW_PX, WIDTH_PX, time_axis
 from orchestrator.report.colours import BACKENDS, SETUP, Colours, looks
 from orchestrator.report.drawing import Chart, style
 from tests.unit.agreement import made as predicted
@@ -297,6 +298,17 @@ def test_the_climb_of_a_run_is_seen_and_its_times_are_plain(seed: int) -> None:
         assert len(levels) == blocks and (levels[-1] - levels[0]) / (high - low) > 0.055
         assert all(re.fullmatch(r"\d+(\.\d+)?", label.get_text()) for label in axes.get_xticklabels())
         assert_sound(chart.figure, f"a climb of {climb:.0%}")
+
+
+@pytest.mark.parametrize("width_px", [NARROW_PX, WIDTH_PX])
+def test_every_span_of_time_has_marks_below_it(width_px: float, seed: int) -> None:
+    """Seconds to years, most often two or three of a unit: no warning of Matplotlib's that it finds no distance."""
+    random = Random(seed)
+    for unit_s in (1, 60, 3600, 86_400, 30 * 86_400, 365 * 86_400):
+        for count in (random.uniform(2, 3), random.uniform(1, 60)):
+            axes, start = Figure().subplots(), random.uniform(1.6e9, 1.9e9)
+            time_axis(axes, (), (start, start + count * unit_s), width_px)
+            assert 2 <= len(axes.get_xticks()) <= 9, (unit_s, count)
 
 
 def test_blocks_of_power_have_times_below_them(seed: int) -> None:

@@ -30,7 +30,7 @@ MODES = ("steady", "cold", "sustained")
 
 @cache
 def content_of(mode: str) -> Whole:
-    return everything.content(mode=mode)
+    return everything.content(blocks=6 if mode == "steady" else 3, mode=mode)
 
 
 @cache
@@ -159,9 +159,9 @@ def test_the_first_inference_of_a_cold_start_is_called_so() -> None:
 
 
 def test_throttling_and_cold_start_have_their_tables() -> None:
-    sustained = named(everything.content(blocks=3, mode="sustained"))["sustained"]
+    sustained = named(content_of("sustained"))["sustained"]
     assert {row[5] for row in sustained.rows} <= {f"{n}%" for n in range(70, 79)} and len(sustained.bad) == 9
-    cold = named(everything.content(blocks=3, mode="cold"))["cold"]
+    cold = named(content_of("cold"))["cold"]
     assert all(float(row[2]) == pytest.approx(float(row[4]) + float(row[5]), rel=0.1) for row in cold.rows)
 
 

@@ -33,7 +33,7 @@ def sound(recordings: list[Recording]) -> bool:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=12), st.sampled_from((None, *FORMATS)))
 @example(["time [s]", ",", "power [mW]", "\n", "1,2\n3,4\n"], None)
 @example(["timestamp, power.draw [W]\n", "2026/11/25 23:59:59.9, 6.1 W\n", "2026/11/25 23:59:59.9, 6.1 W\n"], None)
@@ -51,7 +51,7 @@ def test_any_text(pieces: list[str], form: str | None) -> None:
         compare(found, found, 0.5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2000), st.integers(0, 40), st.sampled_from(PIECES), st.booleans())
 def test_a_damaged_trepn_file(place: int, cut: int, piece: str, spread: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:

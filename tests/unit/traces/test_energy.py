@@ -94,7 +94,7 @@ def test_autocorrelation_time_of_a_known_process() -> None:
 @pytest.mark.parametrize(("keep", "files"), [(0.0, 1), (0.8, 1), (0.8, 2), (0.8, 4)])
 def test_intervals_hold_the_truth_as_often_as_they_say(keep: float, files: int) -> None:
     generator = np.random.default_rng(7)
-    hits, runs = 0, 200
+    hits, runs = 0, 100
     for _ in range(runs):
         group = [[recording(np.arange(400) / 10, level + _correlated(generator, 400, keep) / 5) for _ in range(files)]
                  for level in (5.0, 8.0)]  # fmt: skip

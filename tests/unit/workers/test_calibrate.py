@@ -14,7 +14,7 @@ from workers.enrolment.refresh import find_refresh_ns, thin
 
 from .gauges import SECOND, SimulatedGauge
 
-CASES = 400
+CASES = 200
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from kernels.compile import compile_graph
 from kernels.frontend.load import load_workload
+from kernels.frontend.networks import NETWORKS
 from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
 from kernels.plan.data_movement import PORTS, Movement, movements
@@ -32,7 +33,7 @@ def _plan(graph: Graph, precision: str = "fp32", algorithm: str = "auto", limits
 @pytest.mark.parametrize("limits", [PHONE, DESKTOP], ids=["phone", "desktop"])
 def test_a_network_moves_nothing_but_its_input(network: str, limits: Limits) -> None:
     """In halves, too: the classifier writes the output in single. On a desktop the first layer reads the input."""
-    graph = load_workload(network=network, onnx=None, seed=1)
+    graph = NETWORKS[network](None)  # without weights: what a plan moves does not depend on them
     for precision in ("fp32", "fp16"):
         moved = [one.kind for one in movements(_plan(graph, precision, limits=limits))]
         assert moved == (["input"] if limits is PHONE else []), precision
@@ -40,7 +41,7 @@ def test_a_network_moves_nothing_but_its_input(network: str, limits: Limits) -> 
 
 @pytest.mark.parametrize("network", ["squeezenet_v1_1", "mobilenet_v2", "resnet18", "googlenet", "inception_v3"])
 def test_blocks_of_sixteen_channels_stay_from_layer_to_layer_on_the_cpu(network: str) -> None:
-    plan = compile_graph(load_workload(network=network, onnx=None, seed=1), Options("cpu"), Limits()).plan
+    plan = compile_graph(NETWORKS[network](None), Options("cpu"), Limits()).plan
     assert movements(plan) == ()
 
 
@@ -50,7 +51,7 @@ def test_blocks_of_sixteen_channels_stay_from_layer_to_layer_on_the_cpu(network:
 )
 def test_a_large_network_moves_nothing_between_its_layers(network: str, sizes: dict[str, int]) -> None:
     """Two for small pictures: their first dense layers alone would take the compiler a gigabyte more."""
-    plan = _plan(load_workload(network=network, onnx=None, seed=1, sizes=sizes))
+    plan = _plan(NETWORKS[network](None, **sizes))
     assert {one.kind for one in movements(plan)} == {"input"}
 
 

@@ -38,7 +38,7 @@ def fixed(pools: list[Pool]) -> int:
     return total_bytes([pool for pool in pools if not pool.id.startswith("arena")])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(graphs, gpu_options, any_limits("opencl"), st.sampled_from([0, 1, 2, 4, 9]))
 def test_no_plan_takes_less(graph: Graph, options: Options, limits: Limits, stacks: int) -> None:
     prepared = prepare(graph, options, split=options.concat == "split", largest_bytes=stacks * 4 * 8 * 12 * 4)
@@ -67,7 +67,7 @@ def _check_swapped(floor: int, draft: object, options: Options, limits: Limits) 
     assert floor <= total_bytes(place_memory(Swaps(draft).swapped(low), options, limits).pools)  # type: ignore[arg-type]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(graphs, gpu_options, any_limits("opencl"), st.floats(0.05, 1.0))
 def test_what_the_search_meets_is_never_refused(graph: Graph, options: Options, limits: Limits, share: float) -> None:
     """The same plan with and without the bound, or none."""

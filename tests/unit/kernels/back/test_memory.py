@@ -29,7 +29,7 @@ def drafts(draw: st.DrawFn) -> Draft:
     return draft
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     draft=drafts(),
     alignment=st.sampled_from([16, 64, 256, 4096]),

@@ -20,8 +20,9 @@ from .graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side,
 
 pytestmark = pytest.mark.slow
 
-# batch, rows, depth, columns; a second batch: of the right operand
-SIZES = {
+Sizes = dict[str, tuple[tuple[int, ...], int, int, int]]
+"""Batch, rows, depth, columns."""
+SIZES: Sizes = {
     "small": ((), 6, 9, 5), "one_row": ((), 1, 33, 40), "one_column": ((), 40, 33, 1), "one": ((), 1, 1, 1),
     "odd": ((3,), 37, 70, 41), "whole": ((), 64, 64, 64), "wide": ((2,), 5, 3, 130), "tall": ((), 67, 8, 4),
 }  # fmt: skip
@@ -37,8 +38,12 @@ WORDS = (
 """Named choices; of `tiled` those that compile in a moment."""
 
 
-def product(size: str, *, shared: bool = False) -> Graph:
-    batch, rows, depth, columns = SIZES[size]
+SMALL = SIZES | {"odd": ((2,), 19, 35, 22), "whole": ((), 32, 32, 32)}
+"""For a simulator, which takes milliseconds for each multiplication of the large ones."""
+
+
+def product(size: str, sizes: Sizes = SIZES, *, shared: bool = False) -> Graph:
+    batch, rows, depth, columns = sizes[size]
     build = Builder()
     left, right = build.input(*batch, rows, depth), build.input(*(() if shared else batch), depth, columns, name="y")
     return build.outputs(build.node("matmul", [left, right], (*batch, rows, columns)))
@@ -50,11 +55,11 @@ def dense(rows: int, depth: int, columns: int) -> Graph:
     return build.outputs(build.node("dense", inputs, (rows, columns), activation=("relu",)))
 
 
-def every(depth: int = 130) -> Graph:
+def every(depth: int = 130, sizes: Sizes = SIZES) -> Graph:
     return side_by_side(
         {
-            **{size: product(size) for size in SIZES},
-            "shared": product("odd", shared=True),
+            **{size: product(size, sizes) for size in sizes},
+            "shared": product("odd", sizes, shared=True),
             "dense": dense(33, depth, 70),
             "dense_odd": dense(9, 13, 22),
             "dense_row": dense(1, 301, 19),

@@ -86,7 +86,7 @@ def small_pyramid() -> Graph:
     return net.finish(*images)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(graph=pyramids(), concats=st.booleans(), stacks=st.integers(0, 3))
 def test_parts_and_another_order_keep_the_meaning(graph: Graph, concats: bool, stacks: int) -> None:
     fused = optimise(graph, reflect=True)
@@ -181,13 +181,15 @@ def test_tensors_may_be_larger_where_the_device_has_its_own_memory() -> None:
 @pytest.mark.parametrize("backend", ["opencl", "vulkan"])
 def test_weights_wait_in_host_memory_where_the_budget_demands_it(backend: str) -> None:
     graph = small_pyramid()
-    plan = compile_graph(graph, Options(backend, memory_budget=60_000), Limits()).plan  # type: ignore[arg-type]
+    limits = Limits(cpu_device=backend == "opencl")
+    bundle = compile_graph(graph, Options(backend, memory_budget=60_000), limits)  # type: ignore[arg-type]
+    plan = bundle.plan
     weights = sum(buffer.bytes for buffer in plan.buffers if buffer.role == "offloaded")
     assert plan.requires.total_bytes <= 60_000 < weights
     live = live_memory(plan)
     assert live.most <= live.allocated == plan.requires.total_bytes
     if backend == "opencl":
-        _agrees(graph, compile_graph(graph, Options("opencl", memory_budget=60_000), Limits(cpu_device=True)))
+        _agrees(graph, bundle)
 
 
 @pytest.mark.parametrize("unified", [True, False])
@@ -315,7 +317,6 @@ def test_a_swap_without_its_counterpart_is_refused() -> None:
     [
         ("implicit_gemm", "fp32", 4 << 30, "never"),
         ("implicit_gemm", "fp32", 2 * 10**9, "auto"),
-        ("implicit_gemm", "fp16", 2 * 10**9, "auto"),
         ("winograd", "fp32", 4 * 10**9, "auto"),
     ],
 )

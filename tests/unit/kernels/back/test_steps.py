@@ -75,7 +75,7 @@ def needed(run: list[Step]) -> set[tuple[str, int]]:
     return found
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(steps)
 def test_a_buffer_lives_while_it_holds_what_is_read(run: list[Step]) -> None:
     lives = lifetimes(run, ROLES)

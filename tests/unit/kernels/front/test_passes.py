@@ -199,7 +199,7 @@ def assert_consistent(graph: Graph) -> None:
     assert all(graph.shapes[name] == array.shape for name, array in graph.constants.items())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(graph=graphs(), fuse=st.frozensets(st.sampled_from(sorted(ALL))) | st.just(ALL), reflect=st.booleans())
 def test_optimise_keeps_the_meaning_of_any_graph(graph: Graph, fuse: frozenset[str], reflect: bool) -> None:
     assert_same_meaning(graph, optimise(graph, fuse=fuse, reflect=reflect))
