@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from math import prod
 
 from kernels.ir.graph import Node
-from kernels.ir.links import dense_readers
-from kernels.ir.norms import is_root_mean_square
+from kernels.ir.links import dense_readers, is_root_mean_square
 
 from .algorithms import in_int8, in_panels
 from .context import CpuContext

@@ -15,8 +15,7 @@ from kernels.catalog.desktop.product import MatrixUnits
 from kernels.catalog.product import ALGORITHMS, PRODUCTS
 from kernels.catalog.product.one_row import OneRow
 from kernels.ir.graph import Array, Node
-from kernels.ir.links import dense_readers
-from kernels.ir.norms import is_root_mean_square
+from kernels.ir.links import dense_readers, is_root_mean_square
 from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.convolution import constant
 from kernels.plan.model import Tensor
