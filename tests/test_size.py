@@ -17,12 +17,12 @@ LINES = {
     "kernels": 48_435,  # 1_120: other spellings; 855: one token; 400: packed weights; 1_500: models; 930: types
     "orchestrator": 54_530,  # 1_575: people; 765: heat, answers as service; 350: energy by phase; 515: engines
     "workers": 18_315,  # 100: versions of engines; 40: heat ends a run; 1_000: tools for phones; 1_890: packages
-    "device_agent": 19_365,  # 335: packed weights; 155: heat, answers served; 440: generation; 430: `exec`; 350: types
+    "device_agent": 19_405,  # 40: norms in products; 335: packed weights; 155: heat, answers served; 440: generation
     "virtual_phones": 8_275,  # 55: phases of power
     "farm": 13_010,  # 200: people; 70: engines added; 125: `rank`, output read again; 125: `infer`; 500: sizes
     "dashboards": 5_455,  # 880: the HTTP API; 60: the ranking; 300: results and downloads on pages, the glossary
     "benchmarks": 11_840,  # 210: people who read and submit; 100: packed weights; 250: tokens behind contexts
-    "tests": 80_345,  # 670: people; 535: heat; 470: spellings; 470: energy by phase; 3_000: models, engines
+    "tests": 80_395,  # 50: weights once in memory; 670: people; 535: heat; 470: spellings; 470: energy by phase
 }
 
 

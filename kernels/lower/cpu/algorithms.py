@@ -197,7 +197,7 @@ def in_int8(options: Options, graph: Graph, node: Node) -> bool:
     return (options.precision == "int8" or rounds_input(node)) and fits_int8(options, graph, node)
 
 
-def in_panels(options: Options, graph: Graph, node: Node) -> bool:
+def reads_panels(options: Options, graph: Graph, node: Node) -> bool:
     """Return whether a dense layer's weights are stored in the order in which its product reads them."""
     stored = all(name in graph.constants for name in node.inputs[1:3] if name)
     return stored and options.algorithm not in ("direct", "sequential")

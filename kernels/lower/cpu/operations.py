@@ -16,7 +16,7 @@ from kernels.ir.packed import PackedMatrix
 from kernels.ir.taking import Axis
 from kernels.lower.activation import activation_scalars
 
-from .algorithms import in_int8, in_panels, rounds_input
+from .algorithms import in_int8, reads_panels, rounds_input
 from .context import CpuContext
 from .convolution import input_steps, lower_conv, lower_im2col
 from .general import (
@@ -53,7 +53,7 @@ def _dense(context: CpuContext, node: Node) -> None:
     bias = dst
     operation = "dense_sequential" if context.options.algorithm == "sequential" else "product"
     ints, floats = _activation(node)
-    if weight is not None and in_panels(context.options, context.graph, node):
+    if weight is not None and reads_panels(context.options, context.graph, node):
         if in_int8(context.options, context.graph, node):
             given, step = input_steps(node)
             key = "int8", node.inputs[1], rounds_input(node)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from math import prod
 
 from kernels.ir.graph import Node
-from kernels.ir.links import dense_readers
-from kernels.ir.norms import is_root_mean_square
+from kernels.ir.links import dense_readers, is_root_mean_square
 
-from .algorithms import in_int8, in_panels
+from .algorithms import in_int8, reads_panels
 from .context import CpuContext
 from .general import grown
 
@@ -47,7 +46,7 @@ def lower_row_norm(context: CpuContext, node: Node) -> None:
 def _are_products(context: CpuContext, readers: Sequence[Node] | None) -> bool:
     graph, options = context.graph, context.options
     return bool(readers) and all(
-        in_panels(options, graph, node) and not in_int8(options, graph, node) for node in readers or ()
+        reads_panels(options, graph, node) and not in_int8(options, graph, node) for node in readers or ()
     )
 
 

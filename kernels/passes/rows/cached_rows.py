@@ -10,8 +10,7 @@ import numpy as np
 
 from kernels.ir.cache import CACHED
 from kernels.ir.graph import Array, Graph, Node
-from kernels.ir.links import producers
-from kernels.ir.norms import is_root_mean_square
+from kernels.ir.links import is_root_mean_square, producers
 from kernels.ir.packed import PackedFormat, format_of, joined_columns
 from kernels.ir.shapes import Shape
 from kernels.passes.rewrite import fresh, prune, rebuilt

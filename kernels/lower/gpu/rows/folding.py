@@ -16,8 +16,7 @@ from kernels.catalog.product import ALGORITHMS, PRODUCTS
 from kernels.catalog.product.one_row import OneRow
 from kernels.catalog.product.packed import Packed
 from kernels.ir.graph import Array, Node
-from kernels.ir.links import dense_readers
-from kernels.ir.norms import is_root_mean_square
+from kernels.ir.links import dense_readers, is_root_mean_square
 from kernels.ir.packed import format_of
 from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.convolution import constant
