@@ -2,65 +2,53 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from kernels.compile import compile_graph
-from kernels.ir.packed import FORMATS, PackedMatrix
-from kernels.options import Limits, Options
+from kernels.options import Backend, Limits, Options, Precision
 from kernels.plan.model import Dispatch
 from tests.unit.kernels.back.graphs import Builder
-from tests.unit.kernels.back.packed_matrices import KINDS, by_gguf, packed_matrix
+from tests.unit.kernels.back.packed_matrices import KINDS, layers, packed_matrix, stored
 
 from .driver import Agent
-
-ACTIVATIONS = {(): lambda x: x, ("relu",): lambda x: np.maximum(x, 0), ("sigmoid",): lambda x: (1 + np.tanh(x / 2)) / 2}
 
 
 @pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
 def test_products_and_rows(agent: Agent, seed: int, isa: str) -> None:
-    """One product of each format, its bias, activation and what is added behind drawn; the same weights by rows.
-
-    Errors are in parts of what the sizes of the products add up to.
-    """
-    build, wanted = Builder(np.random.default_rng(seed)), dict[str, np.ndarray]()
-    draw, given, sizes = build.rng, dict[str, np.ndarray](), dict[str, np.ndarray]()
-    for kind in KINDS:
-        matrix = packed_matrix(kind, int(draw.integers(1, 150)), int(draw.integers(1, 700)), draw)
-        stored = (by_gguf(matrix) if kind in FORMATS else matrix.unpacked()).astype(np.float64)
-        rows, count = int(draw.choice([1, 2, draw.integers(3, 70)])), int(draw.integers(1, 5))
-        outputs, inputs = stored.shape
-        x, places = build.input(rows, inputs, name=f"{kind} x"), build.input(count, name=f"{kind} places")
-        given[x] = draw.standard_normal((rows, inputs)).astype(np.float32)
-        given[places] = draw.integers(-outputs, outputs, count)
-        build.graph.types[places] = "i64"
-        table, weight = (_constant(build, f"{kind} {word}", each) for word, each in (("t", matrix), ("w", matrix.T)))
-        activation = list(ACTIVATIONS)[draw.integers(len(ACTIVATIONS))]
-        bias = [build.constant(outputs)] if draw.random() < 0.5 else []
-        attributes = {"activation": activation} if activation else {}
-        y = build.node("dense", [x, weight, *bias], (rows, outputs), **attributes)
-        sums = given[x].astype(np.float64) @ stored.T + (build.graph.constants[bias[0]] if bias else 0)
-        wanted[y], sizes[y] = ACTIVATIONS[activation](sums), np.abs(given[x]) @ np.abs(stored).T + np.abs(sums)
-        if draw.random() < 0.5:
-            beside = build.input(rows, outputs, name=f"{kind} beside")
-            given[beside] = draw.standard_normal((rows, outputs)).astype(np.float32)
-            before, y = y, build.node("add", [y, beside], (rows, outputs))
-            wanted[y] = wanted.pop(before) + given[beside]
-            sizes[y] = sizes.pop(before) + np.abs(given[beside])
-        taken = build.node("gather", [table, places], (count, inputs), axis=0)
-        wanted[taken] = sizes[taken] = stored[given[places]]
-    bundle = compile_graph(build.outputs(*wanted), Options("cpu"), Limits())
+    """Each format once; errors are in parts of what the sizes of the products add up to."""
+    draw = np.random.default_rng(seed)
+    drawn = layers(KINDS, draw)
+    bundle = compile_graph(drawn.graph, Options("cpu"), Limits())
     used = [step.program for step in bundle.plan.steps if isinstance(step, Dispatch)]
     assert (used.count("dense_packed"), used.count("gather_packed")) == (len(KINDS), len(KINDS))
-    ended = agent.run(
-        bundle, given, "--warmup", 0, "--samples", 1, "--threads", int(draw.integers(1, 4)), POCKETFARM_CPU_ISA=isa
-    )
+    threads = ("--threads", int(draw.integers(1, 4)))
+    ended = agent.run(bundle, drawn.inputs, "--warmup", 0, "--samples", 1, *threads, POCKETFARM_CPU_ISA=isa)
     if ended.code and "this processor has" in ended.error.message:
         pytest.skip(ended.error.message)
     assert ended.code == 0, ended.events[-1]
-    for i, port in enumerate(bundle.plan.outputs):
-        error = np.linalg.norm(ended.output(i).reshape(port.shape) - wanted[port.name])
-        assert error < 1e-6 * np.linalg.norm(sizes[port.name]), port.name
+    found = {port.name: ended.output(i) for i, port in enumerate(bundle.plan.outputs)}
+    assert all(error < 1e-6 for error in drawn.errors(found).values()), drawn.errors(found)
+
+
+@pytest.mark.parametrize("backend", ["opencl", "vulkan"])
+def test_gpus_unpack_what_they_read(agent: Agent, seed: int, backend: Backend, tmp_path: Path) -> None:
+    """Some formats on any device, whose weights lie in memory once, packed."""
+    rng = np.random.default_rng([seed, len(backend)])
+    precision: Precision = "fp16" if rng.random() < 0.5 else "fp32"
+    device = Limits(
+        unified_memory=bool(rng.integers(2)), max_work_group=int(rng.choice([64, 256])), local_bytes=32 << 10
+    )
+    drawn = layers(rng.choice(KINDS, 3, replace=False), rng)
+    bundle = compile_graph(drawn.graph, Options(backend, precision), device, spirv_cache=tmp_path)
+    assert bundle.plan.blob_bytes <= 1.1 * drawn.packed_bytes
+    ended = agent.run(bundle, drawn.inputs, "--warmup", 0, "--samples", 1)
+    assert ended.code == 0, ended.events[-1]
+    found = {port.name: ended.output(i) for i, port in enumerate(bundle.plan.outputs)}
+    errors, most = drawn.errors(found), {"fp32": 1e-6, "fp16": 3e-3}[precision]
+    assert all(error < most for error in errors.values()), (errors, device)
 
 
 def test_a_plan_has_the_bytes_of_the_weights(seed: int) -> None:
@@ -68,15 +56,9 @@ def test_a_plan_has_the_bytes_of_the_weights(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for kind in KINDS:
         matrix, build = packed_matrix(kind, 16 * int(rng.integers(1, 9)), 512, rng), Builder(rng)
-        x, weight = build.input(1, 512), _constant(build, "w", matrix.T)
+        x, weight = build.input(1, 512), stored(build, "w", matrix.T)
         graph = build.outputs(build.node("dense", [x, weight], (1, len(matrix.data))))
         plan = compile_graph(graph, Options("cpu"), Limits()).plan
         assert plan.blob_bytes <= 1.03 * matrix.data.nbytes + 16
         (step,) = (step for step in plan.steps if isinstance(step, Dispatch))
         assert step.bytes == matrix.data.nbytes + 4 * (512 + len(matrix.data))
-
-
-def _constant(build: Builder, name: str, matrix: PackedMatrix) -> str:
-    build.graph.constants[name], build.graph.shapes[name] = matrix, matrix.shape
-    build.graph.types[name] = "f32"
-    return name
