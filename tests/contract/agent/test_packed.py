@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import gguf
 import numpy as np
 import pytest
 
-from kernels.compile import compile_graph
+from kernels.compile import compile_generation, compile_graph
+from kernels.frontend.load import load_decoder
+from kernels.ir.packed import FORMATS
 from kernels.options import Backend, Limits, Options, Precision
 from kernels.plan.model import Dispatch
+from kernels.plan.steps import accesses
 from tests.unit.kernels.back.graphs import Builder
 from tests.unit.kernels.back.packed_matrices import KINDS, layers, packed_matrix, stored
+from tests.unit.kernels.front.gguf_models import SAID, write_decoder
 
 from .driver import Agent
 
@@ -58,7 +63,37 @@ def test_a_plan_has_the_bytes_of_the_weights(seed: int) -> None:
         matrix, build = packed_matrix(kind, 16 * int(rng.integers(1, 9)), 512, rng), Builder(rng)
         x, weight = build.input(1, 512), stored(build, "w", matrix.T)
         graph = build.outputs(build.node("dense", [x, weight], (1, len(matrix.data))))
-        plan = compile_graph(graph, Options("cpu"), Limits()).plan
-        assert plan.blob_bytes <= 1.03 * matrix.data.nbytes + 16
-        (step,) = (step for step in plan.steps if isinstance(step, Dispatch))
-        assert step.bytes == matrix.data.nbytes + 4 * (512 + len(matrix.data))
+        for backend in ("cpu", "opencl"):
+            plan = compile_graph(graph, Options(backend), Limits()).plan  # type: ignore[arg-type]
+            assert plan.blob_bytes <= 1.03 * matrix.data.nbytes + 16
+            (step,) = (step for step in plan.steps if isinstance(step, Dispatch))
+            assert step.bytes == matrix.data.nbytes + 4 * (512 + len(matrix.data))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "opencl", "vulkan"])
+def test_a_token_reads_the_file_and_the_valid_cache(tmp_path: Path, seed: int, backend: Backend) -> None:
+    """Counted from the plan: weights by each step that reads them, a table by its row, the cache where it is full;
+    what takes or appends rows touches no more than these."""
+    rng = np.random.default_rng([seed, len(backend)])
+    path, kind, capacity = tmp_path / "m.gguf", str(rng.choice([*FORMATS][:5])), int(rng.integers(20, 60))
+    write_decoder(path, str(rng.choice([*SAID])), rng, kind, layers=2)
+    held = {tensor.name: int(tensor.n_bytes) for tensor in gguf.GGUFReader(path).tensors}
+    if "output.weight" in held:
+        del held["token_embd.weight"]
+    steps = load_decoder(path, capacity, (8, 1))
+    plan = compile_generation(steps, Options(backend), Limits(), spirv_cache=tmp_path).plan
+    assert plan.generation is not None
+    programs, buffers = {each.id: each for each in plan.programs}, {each.id: each for each in plan.buffers}
+    parameters, token = {each.id: each.parameters for each in plan.programs}, plan.generation.passes[-1]
+    read = {"weight": 0, "variable": 0}
+    for step in plan.steps[token.begin : token.end]:
+        rows = isinstance(step, Dispatch) and programs[step.program].kernel.startswith(("gather", "append"))
+        read["weight"] += step.bytes if rows else 0
+        for access in accesses(step, parameters):
+            buffer = buffers[access.buffer]
+            by_place = capacity if buffer.tensor.shape[0] == capacity else 1
+            if access.reads and not rows and buffer.role in read:
+                read[buffer.role] += buffer.bytes // by_place
+    cache = sum(buffer.bytes for buffer in plan.buffers if buffer.role == "variable")
+    assert cache <= read["variable"] and sum(held.values()) < 1.1 * read["weight"]
+    assert sum(read.values()) <= 1.1 * (sum(held.values()) + cache), (kind, read, cache)

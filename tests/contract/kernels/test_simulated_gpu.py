@@ -18,6 +18,7 @@ from kernels.catalog.convolution import ALGORITHMS, convolution_of
 from kernels.compile import compile_generation, compile_graph
 from kernels.frontend.load import load_decoder
 from kernels.ir.graph import Graph
+from kernels.ir.packed import FORMATS
 from kernels.options import Choice, Limits, Options
 from kernels.plan.model import Bundle, OpenClSource
 from kernels.reference import evaluate
@@ -186,7 +187,8 @@ def test_nothing_races_and_nothing_is_out_of_bounds(simulator: Simulator, name: 
 def test_a_token_races_with_nothing(simulator: Simulator, tmp_path: Path, seed: int) -> None:
     """Attention appends to the cache that its work-groups read: at the first place, and behind it."""
     rng = np.random.default_rng(seed)
-    write_decoder(tmp_path / "m.gguf", str(rng.choice([*SAID])), rng, layers=1)
+    kind = str(rng.choice(["F32", *FORMATS][:6]))
+    write_decoder(tmp_path / "m.gguf", str(rng.choice([*SAID])), rng, kind, layers=1)
     limits = replace(LIMITS, unified_memory=bool(rng.integers(2)), compute_units=20)
     bundle = compile_generation(load_decoder(tmp_path / "m.gguf", 40, (1,)), Options("opencl"), limits)
     np.zeros(1, "<i8").tofile(tmp_path / "tokens.bin")
