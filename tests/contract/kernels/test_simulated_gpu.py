@@ -24,7 +24,8 @@ from kernels.plan.model import Bundle, OpenClSource
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.contract.agent.plans import Draft, binary_program, combine, vector
-from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
+from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side, some
+from tests.unit.kernels.back.packed_matrices import KINDS, packed_matrix, stored
 from tests.unit.kernels.back.test_movement import addition, every_transposition
 from tests.unit.kernels.back.test_operations import CASES
 from tests.unit.kernels.back.test_products import every as every_product
@@ -138,6 +139,16 @@ def squeezed() -> Graph:
     return made.outputs(*(made.conv(x, k, (1, 1)) for x, (*_, k) in zip(hidden, sizes, strict=True)))
 
 
+def packed() -> tuple[Graph, Options]:
+    """Weights of two formats, which two rows read, and more rows a copy of; the last spans are not full."""
+    made = Builder()
+    for rows, kind in zip((2, 9), some(KINDS, 2), strict=True):
+        weight = stored(made, kind, packed_matrix(kind, 37, 333, made.rng).T)
+        inputs, outputs = made.graph.shapes[weight]
+        made.node("dense", [made.input(rows, inputs, name=f"x{rows}"), weight], (rows, outputs))
+    return made.outputs(*(node.output for node in made.graph.nodes)), Options("opencl")
+
+
 SHARED_SUMS = (
     "softmax_rows", "softmax_many_channels", "instance_norm_chunks", "global_average_pool_large", "dense_row_deep",
     "dense_rows_deep", "lrn",
@@ -156,6 +167,7 @@ PLANS: dict[str, Callable[[], tuple[Graph, Options]]] = {
     "shared sums": lambda: (cases(*SHARED_SUMS), Options("opencl")),
     "halves": lambda: (cases(*SHARED_SUMS), Options("opencl", "fp16")),
     "ranks": lambda: (cases("affine_rank_3", "affine_rank_5", "softmax_rank_3", "mul_rank_3"), Options("opencl")),
+    "packed": packed,
     "transpositions": lambda: (moved(), Options("opencl", transpose="tiled 16x4")),
     **{
         f"product {words}": lambda words=words: (every_product(33), Options("opencl", product=words))  # type: ignore[misc]
