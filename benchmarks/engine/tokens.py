@@ -4,9 +4,9 @@
 
 A token reads the weights of its pass and the valid part of the cache: these bytes, counted from the plan, over the
 median time between two tokens, stand beside the bandwidth of a copy that is measured by the same agent. The prompt has
-a time of its own. Weights are random halves in a GGUF file; the tokens that come out mean nothing, and are not compared
-(`tests/contract/agent/test_generation.py` does). Needs numpy, pydantic, onnx, gguf and the agent; for Vulkan
-glslangValidator, or a folder of compiled shaders.
+a time of its own. Weights are random halves, or packed blocks (`--weights q4_0`), in a GGUF file; the tokens that come
+out mean nothing, and are not compared (`tests/contract/agent/test_generation.py` does). Needs numpy, pydantic, onnx,
+gguf and the agent; for Vulkan glslangValidator, or a folder of compiled shaders.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from kernels.compile import compile_generation, compile_graph
 from kernels.errors import CompileError
 from kernels.frontend.load import load_decoder
 from kernels.ir.graph import Graph, Node
+from kernels.ir.packed import FORMATS, random_matrix
 from kernels.options import Limits, Options
 from kernels.plan.model import Bundle, Dispatch, Pass, Plan
 from kernels.plan.steps import touched
@@ -61,8 +62,9 @@ MODELS = {
 """The smallest is for a try; the others have the sizes of Qwen 2.5 0.5B, with fewer words, and of Llama 3.2 1B."""
 
 
-def write_model(path: Path, model: Model, context: int) -> None:
-    """Write a GGUF file with random halves, whose products keep the size of their rows."""
+def write_model(path: Path, model: Model, context: int, kind: str = "f16") -> None:
+    """Write a GGUF file with random weights, whose products keep the size of their rows: halves, or blocks of a format;
+    rows that are no whole blocks of it are Q8_0."""
     import gguf
 
     writer, m = gguf.GGUFWriter(path, "llama"), model
@@ -82,8 +84,15 @@ def write_model(path: Path, model: Model, context: int) -> None:
         own = {"attn_q": (heads, m.width), "attn_k": (shared, m.width), "attn_v": (shared, m.width)}
         own |= {"attn_output": (m.width, heads), "ffn_gate": (m.inner, m.width), "ffn_up": (m.inner, m.width)}
         shapes |= {f"blk.{layer}.{name}": shape for name, shape in {**own, "ffn_down": (m.width, m.inner)}.items()}
-    drawn = np.random.default_rng().standard_normal(_BLOCK, dtype=np.float32)
+    rng = np.random.default_rng()
+    drawn = rng.standard_normal(_BLOCK, dtype=np.float32)
     for index, (name, shape) in enumerate(shapes.items()):
+        if kind != "f16":
+            packed = FORMATS[kind.upper()]
+            packed = FORMATS["Q8_0"] if shape[1] % packed.block else packed
+            data = random_matrix(packed, shape[1], shape[0], rng).data
+            writer.add_tensor(f"{name}.weight", data, raw_dtype=gguf.GGMLQuantizationType[packed.name])
+            continue
         turned = np.roll(drawn, 7919 * (index + 1)) * np.float32(1 if "embd" in name else shape[-1] ** -0.5)
         writer.add_tensor(f"{name}.weight", np.resize(turned.astype(np.float16), shape))
     norms = ["output_norm", *(f"blk.{n}.{word}" for n in range(m.layers) for word in ("attn_norm", "ffn_norm"))]
@@ -195,6 +204,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--backends", default="opencl,vulkan", help="opencl, vulkan, cpu")
     parser.add_argument("--precisions", default="fp16", help="fp32, fp16")
     parser.add_argument("--model", choices=MODELS, default="0.5b")
+    kinds = ("f16", *map(str.lower, FORMATS))
+    parser.add_argument("--weights", choices=kinds, default="f16", help="halves, or a format of packed blocks")
     parser.add_argument("--layers", type=int, default=0, help="another number of layers than the model has")
     parser.add_argument("--contexts", default="0,1024", help="tokens before the prompt, which are not timed")
     parser.add_argument("--prompt", type=int, default=32, help="tokens")
@@ -213,7 +224,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="tokens-") as name:
         folder = Path(name)
         contexts = [int(word) for word in arguments.contexts.split(",")]
-        write_model(folder / "m.gguf", model, max(contexts) + arguments.prompt + arguments.generate)
+        capacity = max(contexts) + arguments.prompt + arguments.generate
+        write_model(folder / "m.gguf", model, capacity, arguments.weights)
         for api in arguments.backends.split(","):
             try:
                 rows += measure(api, arguments, folder / "m.gguf", folder)
@@ -221,7 +233,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 status = FAILED
                 print(f"{api}: {e}", flush=True)
             if arguments.output:
-                content = {"machine": describe_machine(), "model": vars(model), "rows": rows}
+                content = {"machine": describe_machine(), "model": vars(model), "weights": arguments.weights}
+                content["rows"] = rows
                 arguments.output.write_text(json.dumps(content))
     return status
 

@@ -268,12 +268,16 @@ class PackedMatrix(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def random_matrix(packed: PackedFormat, inputs: int, outputs: int, rng: np.random.Generator) -> PackedMatrix:
-    """Return weights (inputs, outputs) of random codes, for products that keep about the size of their rows."""
+    """Return weights (inputs, outputs) of random codes, for products that keep the size of their rows."""
     data = rng.integers(0, 256, (outputs, -(-inputs // packed.block) * packed.block_bytes), dtype=np.uint8)
-    blocks = data.reshape(-1).view(packed.stored)
-    for name in {"d", "m"} & {*(packed.stored.names or ())}:
-        blocks[name] = inputs**-0.5 / 2.0**packed.bits
-    return PackedMatrix(packed, (data,), inputs, is_turned=True)
+    blocks, matrix = data.reshape(-1).view(packed.stored), PackedMatrix(packed, (data,), inputs, is_turned=True)
+    sizes = {"d", "m"} & {*(packed.stored.names or ())}
+    for name in sizes:
+        blocks[name] = 1
+    deviation = float(matrix.rows(np.arange(min(outputs, 16))).unpacked().std())
+    for name in sizes:
+        blocks[name] = inputs**-0.5 / deviation
+    return matrix
 
 
 def is_finite(array: npt.NDArray[Any]) -> bool:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kernels.errors import LimitExceeded, PlanError, TooManyParts, checkpoint
-from kernels.ir.graph import Graph
+from kernels.ir.graph import Array, Graph
+from kernels.ir.packed import packed_bytes
 from kernels.lower.draft import Draft
 from kernels.lower.gpu import lower_gpu
 from kernels.options import Limits, Options
@@ -155,12 +156,16 @@ def _divided(graph: Graph, way: Way, options: Options, limits: Limits) -> tuple[
     cuts = oversized(prepared, largest_weight(options, limits))
     in_parts = {
         node.name: f"{len(cuts[node.name])} parts by output features: its "
-        f"{prepared.constants[node.inputs[1]].size * (2 if options.half else 4)} bytes of weights exceed the largest "
+        f"{_bytes(prepared.constants[node.inputs[1]], options)} bytes of weights exceed the largest "
         f"buffer of {limits.max_buffer_bytes}"
         for node in prepared.nodes
         if node.name in cuts
     }
     return split_weights(prepared, cuts), in_parts
+
+
+def _bytes(weight: Array, options: Options) -> int:
+    return packed_bytes(weight, weight.size, 2 if options.half else 4)
 
 
 def _ways(options: Options, limits: Limits) -> Iterator[Way]:

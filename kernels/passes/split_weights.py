@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.packed import format_of, packed_bytes
 from kernels.options import Limits, Options
 
 from .channels.split_channels import Range
@@ -17,6 +18,8 @@ from .rewrite import rebuilt
 
 _OPERANDS = 4
 """Input, weight, bias, residual."""
+_OF_PANELS = 1.05
+"""Bytes of panels (`kernels/catalog/panels.py`) in parts of those of packed rows, at most."""
 _STEPS = (64, 16, 4)
 """Features by which parts are cut: whole tiles of kernels where so many fit, at least whole stacks of channels."""
 
@@ -102,7 +105,11 @@ def _cuts(graph: Graph, node: Node, largest: int) -> tuple[Range, ...]:
 
 
 def _padded_elements(graph: Graph, node: Node) -> int:
-    """Return the number of weights of one output feature, its inputs padded to whole stacks."""
+    """Return the number of weights of one output feature, its inputs padded to whole stacks; of packed ones as many
+    halves as panels may have bytes."""
+    weight = graph.constants[node.inputs[1]]
+    if format_of(weight) is not None:
+        return -(-int(_OF_PANELS * packed_bytes(weight, weight.shape[0], 0)) // 2)
     shape = graph.shapes[node.inputs[1]]
     inputs, *window = shape[:1] if node.op == "dense" else shape[1:]
     elements = -(-inputs // 4) * 4

@@ -11,6 +11,7 @@ from kernels.compile import compile_generation, compile_graph
 from kernels.frontend.gguf import load_gguf
 from kernels.frontend.load import load_decoder
 from kernels.ir.graph import Graph
+from kernels.ir.packed import FORMATS
 from kernels.options import Backend, Limits, Options, Precision
 from kernels.reference import evaluate
 from orchestrator.model.event import Sample
@@ -86,7 +87,8 @@ def test_a_gpu_shares_out_any_past(
     rng = np.random.default_rng([seed, len(backend), desktop])
     path, most = tmp_path / "m.gguf", int(rng.integers(70, 400))
     precision: Precision = "fp16" if rng.random() < 0.5 else "fp32"
-    write_decoder(path, str(rng.choice([*SAID])), rng, context_length=most)
+    kind = str(rng.choice(["F32", *FORMATS][:6]))
+    write_decoder(path, str(rng.choice([*SAID])), rng, kind, context_length=most)
     limits = Limits(unified_memory=not desktop, compute_units=int(rng.integers(2, 140)), max_work_group=1024)
     steps = load_decoder(path, most, (int(rng.integers(8, 33)), 1))
     bundle = compile_generation(steps, Options(backend, precision), limits, spirv_cache=shaders)

@@ -18,12 +18,14 @@ from kernels.catalog.convolution import ALGORITHMS, convolution_of
 from kernels.compile import compile_generation, compile_graph
 from kernels.frontend.load import load_decoder
 from kernels.ir.graph import Graph
+from kernels.ir.packed import FORMATS
 from kernels.options import Choice, Limits, Options
 from kernels.plan.model import Bundle, OpenClSource
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.contract.agent.plans import Draft, binary_program, combine, vector
-from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
+from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side, some
+from tests.unit.kernels.back.packed_matrices import KINDS, packed_matrix, stored
 from tests.unit.kernels.back.test_movement import addition, every_transposition
 from tests.unit.kernels.back.test_operations import CASES
 from tests.unit.kernels.back.test_products import SMALL
@@ -138,6 +140,16 @@ def squeezed() -> Graph:
     return made.outputs(*(made.conv(x, k, (1, 1)) for x, (*_, k) in zip(hidden, sizes, strict=True)))
 
 
+def packed() -> tuple[Graph, Options]:
+    """Weights of two formats, which two rows read, and more rows a copy of; the last spans are not full."""
+    made = Builder()
+    for rows, kind in zip((2, 9), some(KINDS, 2), strict=True):
+        weight = stored(made, kind, packed_matrix(kind, 37, 333, made.rng).T)
+        inputs, outputs = made.graph.shapes[weight]
+        made.node("dense", [made.input(rows, inputs, name=f"x{rows}"), weight], (rows, outputs))
+    return made.outputs(*(node.output for node in made.graph.nodes)), Options("opencl")
+
+
 SHARED_SUMS = (
     "softmax_rows", "softmax_many_channels", "instance_norm_chunks", "global_average_pool_large", "dense_row_deep",
     "dense_rows_deep", "lrn",
@@ -156,6 +168,7 @@ PLANS: dict[str, Callable[[], tuple[Graph, Options]]] = {
     "shared sums": lambda: (cases(*SHARED_SUMS), Options("opencl")),
     "halves": lambda: (cases(*SHARED_SUMS), Options("opencl", "fp16")),
     "ranks": lambda: (cases("affine_rank_3", "affine_rank_5", "softmax_rank_3", "mul_rank_3"), Options("opencl")),
+    "packed": packed,
     "transpositions": lambda: (moved(), Options("opencl", transpose="tiled 16x4")),
     **{
         f"product {words}": lambda words=words: (every_product(33, SMALL), Options("opencl", product=words))  # type: ignore[misc]
@@ -187,7 +200,8 @@ def test_nothing_races_and_nothing_is_out_of_bounds(simulator: Simulator, name: 
 def test_a_token_races_with_nothing(simulator: Simulator, tmp_path: Path, seed: int) -> None:
     """Attention appends to the cache that its work-groups read: at the first place, and behind it."""
     rng = np.random.default_rng(seed)
-    write_decoder(tmp_path / "m.gguf", str(rng.choice([*SAID])), rng, layers=1)
+    kind = str(rng.choice(["F32", *FORMATS][:6]))
+    write_decoder(tmp_path / "m.gguf", str(rng.choice([*SAID])), rng, kind, layers=1)
     limits = replace(LIMITS, unified_memory=bool(rng.integers(2)), compute_units=20)
     bundle = compile_generation(load_decoder(tmp_path / "m.gguf", 40, (1,)), Options("opencl"), limits)
     np.zeros(1, "<i8").tofile(tmp_path / "tokens.bin")

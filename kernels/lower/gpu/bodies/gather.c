@@ -1,5 +1,5 @@
 // Elements along an axis of a plain array (outer, axis, inner), by whole numbers; negative ones count from the end, and those
-// beyond an end are of its element; PACKED: of a table of packed rows. Where they are floats (no WHOLE): NaN where one is no whole number that these hold.
+// beyond an end are of its element. BITS: of a table of packed rows. Where they are floats (no WHOLE): NaN where one is no whole number that these hold.
 {
     const int i = GLOBAL_ID(0);
     if (i >= count) return;
@@ -16,7 +16,7 @@
 #define FOUND(v) (known > 0.0f ? (v) : LOWEST - LOWEST)
 #endif
     const int place = IMIN(IMAX(asked < 0 ? asked + axis : asked, 0), axis - 1);
-#ifdef PACKED
+#ifdef BITS
     const int lane = place % 16;
     const int block = (place / 16 * ((inner + BLOCK - 1) / BLOCK) + column / BLOCK) * BLOCK_VECTORS * 4;
     const int codes = block + (CODES + column % BLOCK / SPAN * SPAN_WORDS * 4) * 4 + lane;

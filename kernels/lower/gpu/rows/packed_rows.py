@@ -83,7 +83,7 @@ def lower_gather(context: GpuContext, node: Node) -> None:
     buffers = {"src": panels(context, node, table), "indices": single(context, node.inputs[1])}
     buffers |= {"dst": context.new_plain(node.output)}
     ints = {"axis": axis, "inner": inner, "indices_count": indices, "count": count}
-    switches = {"PACKED": 1, **({"WHOLE": 1} if context.is_whole(node.inputs[1]) else {})}
+    switches = {"WHOLE": 1} if context.is_whole(node.inputs[1]) else {}
     context.dispatch(
         _GATHER, node.name, buffers, ints, (count, 1, 1), tile=block_tile(table.format), switches=switches,
         traffic=context.traffic(node),

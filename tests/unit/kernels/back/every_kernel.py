@@ -29,6 +29,8 @@ def small_tile(kernel: Kernel, size: int) -> Tile:
     eights = {"depth8": 2, "columns8": 8} if kernel.matrix_units else {}
     whole = {"down": 1, "columns": 64, "tile_depth": 64} if kernel.warpgroups else {}
     fixed = {"lanes": 4, "kw": 3, "matrices": 1, "wide": int(kernel.name.endswith("_wide")), **units, **eights, **whole}
+    packed = {"bits": 2 + 2 * size, "block": 64, "group_size": 32 // size, "fields": 15 * (size - 1)}
+    fixed |= packed if "bits" in kernel.tile.__dataclass_fields__ else {}
     fixed |= {} if "places" in kernel.ints else {"half4": 0}  # nothing is turned
     names = (name.lower() for name in kernel.tile.__dataclass_fields__)
     return kernel.tile(**{name: fixed.get(name, size) for name in names})

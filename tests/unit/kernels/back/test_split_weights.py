@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from kernels.tuning import applicable, distinct, layers
 from tests.unit.kernels.front.test_passes import assert_same_meaning
 
 from .graphs import TOLERANCE, Builder, inputs_of, relative_error
+from .packed_matrices import KINDS, packed_matrix, stored
 
 pytestmark = pytest.mark.slow
 
@@ -97,6 +99,26 @@ def test_parts_of_a_dense_layer_add_no_step() -> None:
         *(f"dense0.{first}" for first in (0, 64, 128, 192, 256)), "dense1",
     ]  # fmt: skip
     assert divided(plan)["dense0"].startswith("5 parts by output features: its 76800 bytes of weights exceed")
+
+
+@pytest.mark.parametrize("rows", [1, 9])
+def test_packed_weights_stay_packed_in_parts(seed: int, rows: int) -> None:
+    """Whole they would be too large, and so would a part's unpacked copy."""
+    build = Builder(np.random.default_rng([seed, rows]))
+    kind, depth, outputs = (
+        str(build.rng.choice(KINDS)),
+        256 * int(build.rng.integers(1, 3)),
+        int(build.rng.integers(300, 500)),
+    )
+    matrix = packed_matrix(kind, outputs, depth, build.rng)
+    x, weight = build.input(rows, depth), stored(build, "w", matrix.T)
+    graph = build.outputs(build.node("dense", [x, weight], (rows, outputs)))
+    limits = Limits(max_buffer_bytes=max(matrix.data.nbytes // 3, 4 * rows * max(outputs, depth) + 4096))
+    inputs, bundle = inputs_of(graph), compile_graph(graph, Options("opencl"), limits)
+    assert max(pool.bytes for pool in bundle.plan.pools) <= limits.max_buffer_bytes
+    assert bundle.plan.blob_bytes <= 1.1 * matrix.data.nbytes
+    (found,) = run_opencl(bundle, inputs).outputs.values()
+    assert relative_error(found, inputs[x].astype(np.float64) @ matrix.unpacked().T) <= TOLERANCE["fp32"]
 
 
 def test_what_fits_is_left_as_it_was() -> None:
