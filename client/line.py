@@ -39,7 +39,7 @@ def silent(_sent: int, _size: int) -> None:
 
 
 class Refused(Exception):
-    """What the farm refuses, or a farm that does not answer: what, where, and how to mend it."""
+    """The farm refuses it, or does not answer: what, where, and how to mend it."""
 
     def __init__(self, detail: str, *, cause: str, where: str | None = None, remedy: str | None = None) -> None:
         super().__init__(detail)
