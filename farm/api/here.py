@@ -47,6 +47,10 @@ class Here(CommandLine):
             return door.ask(answers.experiment, id=door.find(name).experiment)
 
     def submit(self, file: str, *, again: bool) -> str:
+        from orchestrator import spec
+
+        with _told():
+            spec.load(Path(file))  # what is wrong with it is told first, farm or none
         with self._door() as door:
             return str(door.submit(Path(file), again=again, project=COMMON).data["experiment"])
 
@@ -89,13 +93,16 @@ class Here(CommandLine):
 
     @contextmanager
     def _door(self) -> Iterator[Door]:
-        """Raises CommandFailed for any error of the farm, as a command of another machine does."""
-        try:
-            with open_door(Path(self.state) if self.state else None, self.login, by=NOTEBOOK) as door:
-                yield door
-        except CommandFailed:
-            raise
-        except FarmError as e:
-            failed = CommandFailed(str(e.args[0]), device=e.device, remedy=e.remedy)
-            failed.cause = e.cause
-            raise failed from e
+        with _told(), open_door(Path(self.state) if self.state else None, self.login, by=NOTEBOOK) as door:
+            yield door
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Raises CommandFailed for any error of the farm, as a command of another machine does."""
+    try:
+        yield
+    except FarmError as e:
+        failed = CommandFailed(str(e.args[0]), device=e.device, remedy=e.remedy)
+        failed.cause = e.cause
+        raise failed from e

@@ -66,6 +66,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "GET /experiments": (VIEW, VIEW, "any"),
     "GET /experiments/{id}": (VIEW, VIEW, "project"),
     "GET /experiments/{id}/content": (VIEW, VIEW, "project"),
+    "GET /experiments/{id}/unlabelled": (VIEW, VIEW, "project"),
     "GET /experiments/{id}/results": (VIEW, VIEW, "project"),
     "GET /experiments/{id}/table": (VIEW, VIEW, "project"),
     "GET /experiments/{id}/report": (VIEW, VIEW, "project"),
