@@ -7,6 +7,7 @@ import json
 import ssl
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from ipaddress import ip_address
 from os import PathLike
@@ -38,7 +39,7 @@ def silent(_sent: int, _size: int) -> None:
 
 
 class Refused(Exception):
-    """What the farm refuses, or a farm that does not answer: what, where, and how to mend it."""
+    """The farm refuses it, or does not answer: what, where, and how to mend it."""
 
     def __init__(self, detail: str, *, cause: str, where: str | None = None, remedy: str | None = None) -> None:
         super().__init__(detail)
@@ -79,9 +80,7 @@ class Line:
         self._http = httpx.Client(
             base_url=self.url + API, headers=headers, verify=verify, timeout=QUIET_S, trust_env=False
         )
-
-    def close(self) -> None:
-        self._http.close()
+        self.close = weakref.finalize(self, self._http.close)
 
     def get(self, path: str, **query: Any) -> Any:
         """Return the answer of a path, from JSON."""
@@ -95,7 +94,7 @@ class Line:
             yield from page["items"]
             first = page["next"]
 
-    def act(self, name: str, *, once: bool = False, **body: Any) -> Answer:
+    def act(self, name: str, /, *, once: bool = False, **body: Any) -> Answer:
         """Do an act. `once`: with a key, so that it is done once although the line breaks."""
         headers = {"Idempotency-Key": str(uuid.uuid4())} if once else {}
         reply = self._asked("POST", f"/acts/{name.replace(' ', '-')}", json=body, headers=headers, again=once)

@@ -107,6 +107,16 @@ def content(asked: Asked, id: Name, layers: bool = False) -> Content:
     return gather(asked.ledger, row, labels, layers=layers)
 
 
+@read("/experiments/{id}/unlabelled", SEES, _of_named)
+def unlabelled(asked: Asked, id: Name) -> str:
+    """Tell why results are without the shares that are right; empty: they are not, or there is no set."""
+    try:
+        labels_of(asked, asked.ledger.experiment(id))
+    except ModelFileError as e:
+        return f"the shares that are right are left out: {e}"
+    return ""
+
+
 @read("/experiments/{id}/results", SEES, _of_named)
 def results(asked: Asked, id: Name) -> dict[str, Any]:
     """Tell an experiment's results, with their intervals, as `farm results --json` prints them."""

@@ -13,16 +13,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import SecretStr
 
-import client
 from client.spec_files import with_files
+from farm.endpoints import Login
 from orchestrator.model.errors import ModelFileError
 
 from .command_line import CommandFailed, CommandLine, Option
 from .experiment import Experiment, table_of
 from .here import Here
 from .model_files import Inputs, Model, network_of, write_inputs, write_model
-from .there import There
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -59,7 +59,8 @@ class Farm:
         ca: str | PathLike[str] | None = None,
     ) -> None:
         if str(state).startswith(("http://", "https://")):
-            self.at: CommandLine = There(str(state), client=client.Farm(str(state), token=token, ca=ca))
+            login = Login(url=str(state), token=SecretStr(token), ca=Path(ca) if ca else None)
+            self.at: CommandLine = Here(login=login)
         else:
             self.at = (CommandLine if host else Here)(str(state), host, command, tuple(ssh))
 
@@ -87,8 +88,6 @@ class Farm:
 
         The same content is the same experiment: one that is not over is gone on with, unless `again`.
         """
-        if isinstance(self.at, There):
-            return Experiment(self.at.run(spec, again=again), self.at)
         if isinstance(spec, Mapping):
             return self._send(spec, Path.cwd(), again)
         if not self.at.host:

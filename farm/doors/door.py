@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar
 
+from farm.access import COMMAND_LINE
 from orchestrator.model.errors import UnknownName
 
 if TYPE_CHECKING:
     from dashboards.answers.answers import Brief
     from dashboards.answers.reading import Page
+    from farm.endpoints import Login
     from orchestrator.acts import Done
     from orchestrator.answers.fleet import Snapshot
     from orchestrator.model.record import Record
@@ -66,16 +68,16 @@ class Door(Protocol):
 
 
 @contextmanager
-def open_door(state: Path | None) -> Iterator[Door]:
-    """Open the farm that a command uses: that of the folder `state`, or as settings and log-in say.
+def open_door(state: Path | None, login: Login | None = None, by: str = COMMAND_LINE) -> Iterator[Door]:
+    """Open the farm that a command uses: that of the folder `state`, that of `login`, or as settings and log-in say.
 
     Raises SetupError, ServiceDown.
     """
-    from farm.access import COMMAND_LINE, open_ledger, settings_of, user_by
+    from farm.access import open_ledger, settings_of, user_by
     from farm.endpoints import chosen
 
     settings = settings_of(state)
-    if settings.server and (login := chosen(settings, state)) is not None:
+    if (login := login or chosen(settings, state)) is not None:
         from .there import There, opened
 
         with opened(login) as line:
@@ -84,7 +86,7 @@ def open_door(state: Path | None) -> Iterator[Door]:
     from .here import Here
 
     with open_ledger(settings) as ledger:
-        yield Here(settings, ledger, user_by(COMMAND_LINE))
+        yield Here(settings, ledger, user_by(by))
 
 
 def unserved(state: Path | None) -> Settings | None:

@@ -64,6 +64,9 @@ def web(
         own = authority_of(settings.state).issue("pages", {listen, bind})
         listening = Listening(bind, chosen, listen, own)
     _say(listening.url, token_of(settings.state), as_json=as_json)
+    if listen:
+        ca = authority_of(settings.state).certificate
+        say(f"from elsewhere, with a token of `farm tokens create`: farm login {listening.url} --ca {ca.name}  ({ca})")
     serve(settings.state, listening)
 
 

@@ -59,6 +59,8 @@ def results(
 
     with open_door(state) as door:
         experiment_id = find_results(door, experiment)
+        if why := door.ask(answers.unlabelled, id=experiment_id):
+            say(why)
         content = door.ask(answers.content, id=experiment_id, layers=as_json)
         records = door.records(experiment_id) if raw else None
         if raw:
@@ -85,9 +87,13 @@ def report(
 
     Example: `farm report latest -o report.html`
     """
+    from dashboards.answers import answers
+
     with open_door(state) as door:
         experiment_id = find_results(door, experiment)
         tell_pruned(door.pruned(experiment_id))
+        if why := door.ask(answers.unlabelled, id=experiment_id):
+            say(why)
         page, results = door.report(experiment_id)
     if str(output) == STANDARD_OUTPUT:
         sys.stdout.write(page)

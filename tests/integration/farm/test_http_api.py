@@ -73,6 +73,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "GET /experiments": (VIEW, VIEW, "any"),
     "GET /experiments/{id}": (VIEW, VIEW, "project"),
     "GET /experiments/{id}/content": (VIEW, VIEW, "project"),
+    "GET /experiments/{id}/unlabelled": (VIEW, VIEW, "project"),
     "GET /experiments/{id}/results": (VIEW, VIEW, "project"),
     "GET /experiments/{id}/table": (VIEW, VIEW, "project"),
     "GET /experiments/{id}/report": (VIEW, VIEW, "project"),
@@ -417,7 +418,7 @@ def test_files_that_are_sent_run_as_those_of_the_farm_s_machine(lab: Lab, seed: 
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "relu", image[:1], image[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     content = model.SerializeToString()
-    name = chance.choice(["net.onnx", "../models/net.onnx", "/home/anna/net.onnx", "./a b/net.onnx"])
+    name = chance.choice(["net.onnx", "../models/net.onnx", "/srv/anna/net.onnx", "./a b/net.onnx"])
     sha256 = hashlib.sha256(content).hexdigest()
     asked = {"experiment": EXPERIMENT | {"workload": {"onnx": name}}, "files": {name: sha256}}
     lab.host.announce()

@@ -12,13 +12,13 @@ import pytest
 from onnx import helper
 from pydantic import BaseModel
 
+from client.spec_files import FILES, with_files
 from farm import Farm
 from farm.api.command_line import CommandFailed, CommandLine, as_words
 from farm.api.experiment import Experiment, table_of
 from farm.api.model_files import network_of, write_inputs, write_model
 from farm.api.outputs import compare_outputs, right_outputs
 from farm.api.plot import dots
-from farm.api.spec_files import FILES, with_files
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.frontend.onnx import load_onnx
 from kernels.reference import evaluate
