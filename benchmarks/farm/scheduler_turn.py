@@ -145,7 +145,7 @@ class Hosts:
             self._inventory.announce_device(self._phones[at])
 
 
-def measured(farm: Settings, phones: int, jobs: int, lanes: Lanes, projects: int) -> Turn:
+def measured(farm: Settings, phones: int, jobs: int, lanes: Lanes, projects: int = 1) -> Turn:
     """Submit, turn until every phone is taken, then with a hundred changes before each turn, then with none."""
     with Ledger(farm.ledger) as ledger, redis_client.connect(farm) as redis:
         all_phones = devices(phones)
