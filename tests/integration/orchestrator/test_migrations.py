@@ -12,7 +12,7 @@ from alembic import autogenerate, command, script
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, Table, create_engine, inspect, select, text
 
-from orchestrator.ledger import KeepResult, Ledger, migrations, schema
+from orchestrator.ledger import Hold, KeepResult, Ledger, migrations, schema
 from orchestrator.ledger.tables import METADATA, SCHEMA_VERSION
 from orchestrator.model.errors import SetupError
 from orchestrator.model.job import Job
@@ -23,6 +23,9 @@ from .conftest import NEXT
 
 SERIALS = tuple(f"R58M{n:08d}" for n in range(300))
 """As long as real ones, and more of them than an index of PostgreSQL could hold in one row."""
+
+HOLDS_21 = """CREATE TABLE holds (serial VARCHAR(200) PRIMARY KEY, who VARCHAR(100) NOT NULL, since FLOAT NOT NULL,
+until FLOAT, note TEXT NOT NULL, alone BOOLEAN DEFAULT false NOT NULL)"""
 
 
 @contextmanager
@@ -79,11 +82,13 @@ def test_tables_are_those_that_the_code_declares(url: str) -> None:
         assert scripts.get_heads() == [str(SCHEMA_VERSION)] and scripts.get_bases() == [str(schema.FIRST_VERSION)]
 
 
-def test_a_ledger_of_the_first_release_gets_people(url: str) -> None:
+def test_a_ledger_of_the_first_release_gets_people_and_keeps_its_holds(url: str) -> None:
     every = filled(url)
     with opened(url) as connection:
-        for table in ("answers", "tokens", "members", "people", "projects"):
+        for table in ("answers", "tokens", "members", "people", "projects", "usage", "holds"):
             connection.execute(text(f"DROP TABLE {table}"))
+        connection.execute(text(HOLDS_21))
+        connection.execute(text("INSERT INTO holds VALUES ('A', 'anna', 1.5, NULL, 'new battery', true)"))
         for table, column in (("experiments", "project"), ("audit", "origin"), ("audit", "refused")):
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
         connection.execute(text("UPDATE counters SET value = 21 WHERE name = 'schema'"))
@@ -91,6 +96,8 @@ def test_a_ledger_of_the_first_release_gets_people(url: str) -> None:
     with Ledger(url) as ledger:
         assert [row.job for row in ledger.jobs("old")] == every and ledger.experiment("old").project == "common"
         assert [each.name for each in ledger.people.projects()] == ["common"] and ledger.people.every() == []
+        assert ledger.standing.holds() == [Hold("A", "anna", 1.5, None, "new battery", alone=True, id=1)]
+        assert [each.serial for each in ledger.standing.hold(["A", "B"], "bob")] == ["A"]
     with opened(url) as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert autogenerate.compare_metadata(context, METADATA) == []
