@@ -11,7 +11,9 @@ import pytest
 from redis import Redis
 
 from orchestrator import acts
+from orchestrator.answers import when_it_ends
 from orchestrator.ledger import Hold, Ledger, Start
+from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.errors import DeviceBusy, SpecError, Unsupported
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.waiting import WaitKind
@@ -179,19 +181,27 @@ def test_whatever_is_reserved_a_device_has_one_holder_at_a_time(ledger: Ledger, 
 
 def test_a_pool_and_a_limit_are_of_one_project(farm: Settings, redis: Redis, ledger: Ledger, host: Host) -> None:
     where = site(farm, ledger, redis)
-    acts.people.add_project(where, by("me"), "vision", most_waiting=3)
+    acts.people.add_project(where, by("me"), "vision", most_waiting=7)
     acts.reserving.reserve(where, by("me"), ["A"], name="vision")
     mine, theirs = (
-        acts.submit(where, by("me"), make.many(1, name=name), Path(), project=project)
+        acts.submit(where, by("me"), make.many(3, name=name), Path(), project=project)
         for name, project in (("mine", "vision"), ("theirs", "common"))
     )
     assert mine.devices == {"A", "B"} and theirs.devices == {"B"}
-    with pytest.raises(SpecError, match="has 2 jobs that wait, and 2 more would be over its 3"):
+    with pytest.raises(SpecError, match="has 6 jobs that wait, and 2 more would be over its 7"):
         acts.submit(where, by("me"), make.many(1, name="third"), Path(), project="vision")
     acts.people.set_project(where, by("me"), "vision", most_waiting=0)
     assert acts.submit(where, by("me"), make.many(1, name="third"), Path(), project="vision").did
     with pytest.raises(Unsupported, match="neither held"):
         acts.devices.release(where, by("me"), "A")
+    scheduler = Scheduler(farm, ledger, redis)
+    assert {a.serial for a in scheduler.tick().placed} == {"A", "B"}
+    host.claim()
+    host.finish()
+    scheduler.tick()
+    seen = devices_for_work(host.inventory.devices(), host.inventory.hosts(), ledger)
+    assert {each.serial: str(each.state.health) for each in seen} == {"A": "held", "B": "ready"}
+    assert not when_it_ends(ledger, mine.experiment_id, seen).unknown, "its pool is free for it"
 
 
 def test_times_of_day_are_the_next_ones() -> None:
