@@ -136,21 +136,22 @@ def test_what_is_reserved_is_told_before_and_kept_afterwards(
 ) -> None:
     """What was begun before is finished; then the phone is the project's, and everybody else is told so."""
     ledger.people.add_project("vision", "")
-    scheduler, where, begins = Scheduler(farm, ledger, redis), site(farm, ledger, redis), time.time() + 1.0
-    done = acts.reserving.reserve(where, by("anna"), ["A"], begins, begins + 3600, "vision", "demo")
-    assert done.lines == [f"A is {each.said} (number {each.id})" for each in done.reservations]
+    scheduler, where, begins = Scheduler(farm, ledger, redis), site(farm, ledger, redis), time.time() + 3600
+    (later,) = acts.reserving.reserve(where, by("anna"), ["A"], begins, begins + 3600, "vision").reservations
     with pytest.raises(DeviceBusy, match="A is reserved for vision from") as refused:
         acts.devices.hold(where, by("bob"), ["A"])
-    assert f"`farm devices unreserve {done.reservations[0].id}`" in str(refused.value)
-    acts.devices.hold(where, by("me"), ["A"], time.time() + 0.5)  # over before it begins
-    ledger.standing.end_hold("A")
+    assert f"`farm devices unreserve {later.id}`" in str(refused.value)
+    acts.devices.hold(where, by("me"), ["A"], begins - 60)  # over before it begins
+    acts.devices.release(where, by("me"), "A")
+    assert ledger.standing.reservations() == [later]
     submit(ledger, "A", blocks=2)
     assert [a.serial for a in scheduler.tick().placed] == ["A"], "nothing is known of its duration"
     host.claim()
-    eventually(lambda: time.time() > begins)
+    acts.reserving.unreserve(where, by("anna"), later.id)
+    acts.reserving.reserve(where, by("anna"), ["A"], None, begins, "vision", "demo")
     host.finish()
     (reason,) = eventually(lambda: [each for each in scheduler.tick().waiting.values() if each.kind is WaitKind.HELD])
-    clock = time.strftime("%H:%M", time.localtime(begins + 3600))
+    clock = time.strftime("%H:%M", time.localtime(begins))
     assert reason.text.startswith(f"reserved for vision until {clock}: demo")
     jobs = expand(make.many(1), "e-2", [make.device("A")]).jobs
     ledger.submit("e-2", make.many(1), jobs, project="vision")
