@@ -37,6 +37,7 @@ from orchestrator.model.device import Api, ApiFacts, Device, DeviceFacts, Device
 from orchestrator.model.experiment import DeviceChoice, Experiment, Sampling, Workload
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from orchestrator.model.live.lease import Assignment
+from orchestrator.model.people import COMMON
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.spec.expansion.expand import expand
@@ -84,9 +85,11 @@ def devices(count: int) -> list[Device]:
     return [Device(facts=each, state=DeviceState(health=Health.READY)) for each in facts]
 
 
-def submit(ledger: Ledger, phones: Sequence[Device], jobs: int, lanes: Lanes) -> int:
-    """Experiments with so many jobs; how many there are."""
-    done = 0
+def submit(ledger: Ledger, phones: Sequence[Device], jobs: int, lanes: Lanes, projects: int = 1) -> int:
+    """Experiments with so many jobs, of projects in turn; how many there are."""
+    done, names = 0, [COMMON, *(f"p{n}" for n in range(1, projects))]
+    for name in names[1:]:
+        ledger.people.add_project(name, "")
     while done < jobs:
         blocks = min(BLOCKS, jobs - done) if lanes == "any" else 1
         choice = DeviceChoice(count="any" if lanes == "any" else "all")
@@ -94,7 +97,7 @@ def submit(ledger: Ledger, phones: Sequence[Device], jobs: int, lanes: Lanes) ->
             name="turn", workload=Workload(network="lenet"), sampling=Sampling(blocks=blocks), devices=choice
         )
         expansion = expand(experiment, f"turn-{done}", list(phones))
-        ledger.submit(f"turn-{done}", experiment, expansion.jobs)
+        ledger.submit(f"turn-{done}", experiment, expansion.jobs, project=names[done // BLOCKS % projects])
         done += len(expansion.jobs)
     return done
 
@@ -142,12 +145,12 @@ class Hosts:
             self._inventory.announce_device(self._phones[at])
 
 
-def measured(farm: Settings, phones: int, jobs: int, lanes: Lanes) -> Turn:
+def measured(farm: Settings, phones: int, jobs: int, lanes: Lanes, projects: int = 1) -> Turn:
     """Submit, turn until every phone is taken, then with a hundred changes before each turn, then with none."""
     with Ledger(farm.ledger) as ledger, redis_client.connect(farm) as redis:
         all_phones = devices(phones)
         began = time.process_time()
-        submitted = submit(ledger, all_phones, jobs, lanes)
+        submitted = submit(ledger, all_phones, jobs, lanes, projects)
         submit_s = time.process_time() - began
         size = ledger_bytes(farm)
         scheduler, hosts = Scheduler(farm, ledger, redis), Hosts(redis, ledger, all_phones)
@@ -198,13 +201,13 @@ def private_redis(folder: Path) -> Iterator[str]:
         server.wait()
 
 
-def one(phones: int, jobs: int, lanes: Lanes) -> Turn:
+def one(phones: int, jobs: int, lanes: Lanes, projects: int) -> Turn:
     """Measure in an empty folder."""
     with tempfile.TemporaryDirectory() as folder, private_redis(Path(folder)) as url:
         farm = Settings(
             state=Path(folder), redis_url=url.replace("redis+socket", "unix"), host="lab0", lease_ttl_s=3600
         )
-        return measured(farm, phones, jobs, lanes)
+        return measured(farm, phones, jobs, lanes, projects)
 
 
 def main() -> int:
@@ -213,9 +216,10 @@ def main() -> int:
     for lanes in arguments.lanes:
         for phones in arguments.phones:
             if arguments.inside:
-                print(json.dumps(asdict(one(phones, arguments.jobs, lanes))))
+                print(json.dumps(asdict(one(phones, arguments.jobs, lanes, arguments.projects))))
                 return 0
             words = ["--phones", str(phones), "--jobs", str(arguments.jobs), "--lanes", lanes, "--inside"]
+            words += ["--projects", str(arguments.projects)]
             command = [sys.executable, "-m", "benchmarks.farm.scheduler_turn", *words]
             found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             rows.append(Turn(**json.loads(found)))
@@ -231,6 +235,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--phones", type=int, nargs="+", default=[200])
     made.add_argument("--jobs", type=int, default=10_000)
     made.add_argument("--lanes", choices=["any", "each"], nargs="+", default=["any", "each"])
+    made.add_argument("--projects", type=int, default=1, help="the experiments are of so many, in turn")
     made.add_argument("-o", "--output", default="")
     made.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     return made

@@ -195,7 +195,7 @@ def _with_ledger(ledger: Ledger, announced: _Announced, queue: _Queue) -> Look:
         reasons=announced.reasons,
         hosts=tuple(views(announced.hosts, ledger.standing.hosts(), running)),
         running={row.serial: row for row in running},
-        holds={hold.serial: hold for hold in ledger.standing.holds()},
+        holds={hold.serial: hold for hold in ledger.standing.holds() if not hold.is_pool},
     )
 
 

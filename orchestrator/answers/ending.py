@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.figures.block_times import BlockTimes, Drawn
 from orchestrator.model.device import Device, Health
-from orchestrator.model.usage import Account
+from orchestrator.model.live.usage import Account
 
 from .remaining_run import run
 

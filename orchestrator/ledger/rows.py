@@ -20,8 +20,8 @@ from orchestrator.model.errors import Unreadable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
+from orchestrator.model.live.usage import NOBODY, Account
 from orchestrator.model.people import Door
-from orchestrator.model.usage import NOBODY, Account
 
 AnyRow = Row[*tuple[Any, ...]]
 

@@ -313,7 +313,7 @@ USAGE = Table(
     Column("seconds", Float, nullable=False),
     Column("weighted", Float, nullable=False),
 )
-"""Phone-time that ended in a week (`orchestrator/model/usage.py`): plain, and weighted by when in the week."""
+"""Phone-time that ended in a week (`orchestrator/model/live/usage.py`): plain, and weighted by when in the week."""
 
 MEMBERS = Table(
     "members",

@@ -141,10 +141,10 @@ class Person:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a project may have of the farm."""
+    """The terms on which a project has the farm."""
 
     share: float = 1.0
-    """Beside the shares of other projects whose jobs wait."""
+    """Its part of the phones, beside the shares of other projects whose jobs wait."""
     phone_hours: float = 0.0
     """The most that it may use in a week; 0: no limit."""
     most_waiting: int = 0

@@ -16,8 +16,8 @@ from math import inf
 from typing import NamedTuple
 
 from orchestrator.model.live.queue_view import WaitingJob
+from orchestrator.model.live.usage import HALF_LIFE_S, WEEK_S, Account, Used, beginning, week_of
 from orchestrator.model.rights import USUAL, Terms
-from orchestrator.model.usage import HALF_LIFE_S, WEEK_S, Account, Used, beginning, week_of
 
 FIRST_S = 10.0
 """The duration of a block of which nothing is known."""
@@ -44,7 +44,7 @@ class FairUse:
     left_s: Mapping[str, float] = field(default_factory=dict)
     """The time that projects may use until the week ends; another one has no limit."""
     horizon_s: float = FIRST_S
-    """What a phone at work counts for beside its time until now."""
+    """The time for which a phone at work counts beside its time until now."""
     until: float = 0.0
     """Unix time at which the week ends."""
 

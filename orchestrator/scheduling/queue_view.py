@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from orchestrator.ledger import Ledger, RunningRow, WaitingLane
 from orchestrator.ledger.queue.histories import Served
 from orchestrator.model.live.queue_view import Share, WaitingJob
-from orchestrator.model.usage import Account
+from orchestrator.model.live.usage import Account
 
 from .fair_use import UnderWay
 

@@ -21,8 +21,8 @@ from orchestrator.ledger.templates import ORDINARY, JobReader
 from orchestrator.model.errors import Unreadable
 from orchestrator.model.job import Job
 from orchestrator.model.live.lease import Assignment
+from orchestrator.model.live.usage import Account
 from orchestrator.model.record import Outcome
-from orchestrator.model.usage import Account
 
 log = logging.getLogger(__name__)
 _WAITING = (

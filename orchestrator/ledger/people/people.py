@@ -13,9 +13,9 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import AnyRow, JobState
 from orchestrator.ledger.tables import EXPERIMENTS, JOBS, MEMBERS, PEOPLE, PROJECTS
+from orchestrator.model.live.usage import Account, Used
 from orchestrator.model.people import COMMON, Kind, Role
 from orchestrator.model.rights import USUAL, Grants, Person, Project, Terms
-from orchestrator.model.usage import Account, Used
 
 from . import tokens
 from .answers import Answers

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import sqlite
 
 from orchestrator.ledger.database import execute_many, padded
 from orchestrator.ledger.tables import EXPERIMENTS, USAGE
-from orchestrator.model.usage import Account, Used, recent_s, week_of, weight
+from orchestrator.model.live.usage import Account, Used, recent_s, week_of, weight
 
 _THESE: BindParameter[Any] = bindparam("these", expanding=True)
 _ACCOUNTS = select(EXPERIMENTS.c.sequence, EXPERIMENTS.c.project, EXPERIMENTS.c.submitted_by).where(

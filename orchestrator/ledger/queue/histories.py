@@ -12,8 +12,8 @@ from orchestrator.ledger.blame import HOST, NOBODY, SILENCE, SUSPECT_AFTER
 from orchestrator.ledger.database import padded, parts
 from orchestrator.ledger.rows import AnyRow, JobState, RunningRow, block_label
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS, NAMED_JOBS, TEMPLATES
+from orchestrator.model.live.usage import Account
 from orchestrator.model.record import Outcome
-from orchestrator.model.usage import Account
 
 _THESE: BindParameter[Any] = bindparam("these", expanding=True)
 

@@ -18,7 +18,7 @@ from orchestrator.ledger.rows import AnyRow, JobState, RunningRow, block_label
 from orchestrator.ledger.tables import EXPERIMENTS, JOBS, LANES, NAMED_JOBS, TEMPLATES
 from orchestrator.model.experiment import Conditions, Experiment
 from orchestrator.model.live.queue_view import WaitingJob
-from orchestrator.model.usage import Account
+from orchestrator.model.live.usage import Account
 
 from . import changes
 from .histories import Served, attempt_rows, failed_on, running_rows, suspects

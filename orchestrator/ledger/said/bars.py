@@ -25,7 +25,7 @@ class Bars(NamedTuple):
     hosts: tuple[HostRow, ...]
     """The hosts of which a person has said something."""
     holds: tuple[Hold, ...]
-    """Those that have begun, and those that are to come."""
+    """Holds that have begun, and that are to come."""
 
 
 def bars(connection: Connection, quarantine_after: int, quarantine_s: float, rest_s: float) -> Bars:

@@ -31,9 +31,9 @@ class Barred:
     resting: Mapping[str, float]
     """Device -> Unix time until which it rests."""
     holds: tuple[Hold, ...] = ()
-    """Those that have begun."""
+    """Holds that have begun."""
     reserved: tuple[Hold, ...] = ()
-    """Those that are to come."""
+    """Holds that are to come."""
 
     def applied(self, announced: Sequence[Device]) -> list[Device]:
         """Devices as placement sees them, in the order given."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
@@ -20,14 +21,19 @@ _POOL = (HOLDS.c.project != "") & HOLDS.c.until.is_(None)
 
 def every(connection: Connection, serials: Iterable[str] | None = None) -> list[Hold]:
     """Return the holds that have not ended, of these devices or of all, by device and begin; some are to come."""
-    of = () if serials is None else (HOLDS.c.serial.in_(sorted(set(serials))),)
-    now = {"now": time.time()}
-    known = {row.id: row for row in connection.execute(_EVERY.where(*of), now)}
+    asked: dict[str, Any] = {"now": time.time()}
+    there = connection.execute(_SERIALS, asked).all()
+    if serials is not None and there:
+        wanted = set(serials)
+        there = [each for each in there if each.serial in wanted]
+    if not there:
+        return []
+    known = {row.id: row for row in connection.execute(_EVERY, asked)}
     return [
         Hold(row.serial, row.who, row.since, row.until, row.note, row.alone, row.project, row.begins, row.id)
         if (row := known.get(number)) is not None
         else Hold(serial, "somebody", 0.0, None, "what was said of it cannot be read", alone=True, id=number)
-        for number, serial in connection.execute(_SERIALS.where(*of), now)
+        for number, serial in there
     ]
 
 

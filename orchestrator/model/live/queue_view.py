@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.model.experiment import Conditions
+from orchestrator.model.live.usage import Account
 from orchestrator.model.people import COMMON
-from orchestrator.model.usage import Account
 
 
 @dataclass(frozen=True)

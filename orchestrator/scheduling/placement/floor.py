@@ -127,8 +127,20 @@ class Floor:
         only = self._only(job)
         order, share = self.policy.order_of(job), self.policy.share_of(job)
         asked = id(share.energy) if order.needs_energy else 0
-        who = (job.account, job.experiment_id) if self.policy.held or self.policy.reserved else ""
-        key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy, only, asked, who)
+        who = job.account if self.policy.held or self.policy.reserved else None
+        took_s = self.policy.took_s.get(job.experiment_id) if self.policy.reserved else None
+        key = (
+            id(job.candidates),
+            id(job.conditions),
+            job.failed_on,
+            job.alone,
+            pause,
+            job.policy,
+            only,
+            asked,
+            who,
+            took_s,
+        )
         if key not in self._alike:
             admits = self._admits(job)
             usable = [serial for serial in self._free_of(job) if admits(serial)]

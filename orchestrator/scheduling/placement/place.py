@@ -17,8 +17,8 @@ from math import inf
 from typing import TypeVar
 
 from orchestrator.model.live.queue_view import WaitingJob
+from orchestrator.model.live.usage import Account
 from orchestrator.model.live.waiting import WaitReason
-from orchestrator.model.usage import Account
 
 from .floor import Floor, Policy
 
@@ -92,7 +92,7 @@ def _in_turn(
 
 
 class _Turns:
-    """Whose turn is next, from the projects down to the jobs of an experiment."""
+    """The turns of projects, their people, and their experiments."""
 
     def __init__(self, policy: Policy, assigned: Mapping[str, str]) -> None:
         self._use, self._took_s, self._assigned = policy.use, policy.took_s, assigned

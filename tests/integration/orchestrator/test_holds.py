@@ -11,7 +11,9 @@ import pytest
 from redis import Redis
 
 from orchestrator import acts
+from orchestrator.answers import when_it_ends
 from orchestrator.ledger import Hold, Ledger, Start
+from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.errors import DeviceBusy, SpecError, Unsupported
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.waiting import WaitKind
@@ -134,21 +136,22 @@ def test_what_is_reserved_is_told_before_and_kept_afterwards(
 ) -> None:
     """What was begun before is finished; then the phone is the project's, and everybody else is told so."""
     ledger.people.add_project("vision", "")
-    scheduler, where, begins = Scheduler(farm, ledger, redis), site(farm, ledger, redis), time.time() + 1.0
-    done = acts.reserving.reserve(where, by("anna"), ["A"], begins, begins + 3600, "vision", "demo")
-    assert done.lines == [f"A is {each.said} (number {each.id})" for each in done.reservations]
+    scheduler, where, begins = Scheduler(farm, ledger, redis), site(farm, ledger, redis), time.time() + 3600
+    (later,) = acts.reserving.reserve(where, by("anna"), ["A"], begins, begins + 3600, "vision").reservations
     with pytest.raises(DeviceBusy, match="A is reserved for vision from") as refused:
         acts.devices.hold(where, by("bob"), ["A"])
-    assert f"`farm devices unreserve {done.reservations[0].id}`" in str(refused.value)
-    acts.devices.hold(where, by("me"), ["A"], time.time() + 0.5)  # over before it begins
-    ledger.standing.end_hold("A")
+    assert f"`farm devices unreserve {later.id}`" in str(refused.value)
+    acts.devices.hold(where, by("me"), ["A"], begins - 60)  # over before it begins
+    acts.devices.release(where, by("me"), "A")
+    assert ledger.standing.reservations() == [later]
     submit(ledger, "A", blocks=2)
     assert [a.serial for a in scheduler.tick().placed] == ["A"], "nothing is known of its duration"
     host.claim()
-    eventually(lambda: time.time() > begins)
+    acts.reserving.unreserve(where, by("anna"), later.id)
+    acts.reserving.reserve(where, by("anna"), ["A"], None, begins, "vision", "demo")
     host.finish()
     (reason,) = eventually(lambda: [each for each in scheduler.tick().waiting.values() if each.kind is WaitKind.HELD])
-    clock = time.strftime("%H:%M", time.localtime(begins + 3600))
+    clock = time.strftime("%H:%M", time.localtime(begins))
     assert reason.text.startswith(f"reserved for vision until {clock}: demo")
     jobs = expand(make.many(1), "e-2", [make.device("A")]).jobs
     ledger.submit("e-2", make.many(1), jobs, project="vision")
@@ -179,19 +182,27 @@ def test_whatever_is_reserved_a_device_has_one_holder_at_a_time(ledger: Ledger, 
 
 def test_a_pool_and_a_limit_are_of_one_project(farm: Settings, redis: Redis, ledger: Ledger, host: Host) -> None:
     where = site(farm, ledger, redis)
-    acts.people.add_project(where, by("me"), "vision", most_waiting=3)
+    acts.people.add_project(where, by("me"), "vision", most_waiting=7)
     acts.reserving.reserve(where, by("me"), ["A"], name="vision")
     mine, theirs = (
-        acts.submit(where, by("me"), make.many(1, name=name), Path(), project=project)
+        acts.submit(where, by("me"), make.many(3, name=name), Path(), project=project)
         for name, project in (("mine", "vision"), ("theirs", "common"))
     )
     assert mine.devices == {"A", "B"} and theirs.devices == {"B"}
-    with pytest.raises(SpecError, match="has 2 jobs that wait, and 2 more would be over its 3"):
+    with pytest.raises(SpecError, match="has 6 jobs that wait, and 2 more would be over its 7"):
         acts.submit(where, by("me"), make.many(1, name="third"), Path(), project="vision")
     acts.people.set_project(where, by("me"), "vision", most_waiting=0)
     assert acts.submit(where, by("me"), make.many(1, name="third"), Path(), project="vision").did
     with pytest.raises(Unsupported, match="neither held"):
         acts.devices.release(where, by("me"), "A")
+    scheduler = Scheduler(farm, ledger, redis)
+    assert {a.serial for a in scheduler.tick().placed} == {"A", "B"}
+    host.claim()
+    host.finish()
+    scheduler.tick()
+    seen = devices_for_work(host.inventory.devices(), host.inventory.hosts(), ledger)
+    assert {each.serial: str(each.state.health) for each in seen} == {"A": "held", "B": "ready"}
+    assert not when_it_ends(ledger, mine.experiment_id, seen).unknown, "its pool is free for it"
 
 
 def test_times_of_day_are_the_next_ones() -> None:

@@ -12,7 +12,7 @@ from alembic import autogenerate, command, script
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, Table, create_engine, inspect, select, text
 
-from orchestrator.ledger import KeepResult, Ledger, migrations, schema
+from orchestrator.ledger import Hold, KeepResult, Ledger, migrations, schema
 from orchestrator.ledger.migrations.versions.v0023_wide_counters import WIDENED
 from orchestrator.ledger.tables import METADATA, SCHEMA_VERSION
 from orchestrator.model.errors import SetupError
@@ -24,6 +24,9 @@ from .conftest import NEXT
 
 SERIALS = tuple(f"R58M{n:08d}" for n in range(300))
 """As long as real ones, and more of them than an index of PostgreSQL could hold in one row."""
+
+HOLDS_21 = """CREATE TABLE holds (serial VARCHAR(200) PRIMARY KEY, who VARCHAR(100) NOT NULL, since FLOAT NOT NULL,
+until FLOAT, note TEXT NOT NULL, alone BOOLEAN DEFAULT false NOT NULL)"""
 
 
 @contextmanager
@@ -80,11 +83,13 @@ def test_tables_are_those_that_the_code_declares(url: str) -> None:
         assert scripts.get_heads() == [str(SCHEMA_VERSION)] and scripts.get_bases() == [str(schema.FIRST_VERSION)]
 
 
-def test_a_ledger_of_the_first_release_gets_people_and_wide_counters(url: str) -> None:
+def test_a_ledger_of_the_first_release_gets_people_and_keeps_its_holds(url: str) -> None:
     every = filled(url)
     with opened(url) as connection:
-        for table in ("answers", "links", "tokens", "members", "people", "projects"):
+        for table in ("answers", "links", "tokens", "members", "people", "projects", "usage", "holds"):
             connection.execute(text(f"DROP TABLE {table}"))
+        connection.execute(text(HOLDS_21))
+        connection.execute(text("INSERT INTO holds VALUES ('A', 'anna', 1.5, NULL, 'new battery', true)"))
         for table, column in (("experiments", "project"), ("audit", "origin"), ("audit", "refused")):
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
         for table, columns in WIDENED.items() if connection.dialect.name == "postgresql" else ():
@@ -98,6 +103,8 @@ def test_a_ledger_of_the_first_release_gets_people_and_wide_counters(url: str) -
         ledger.skip_tokens(2**31)
         later = ledger.begin_attempt(every[1].job_id, every[1].candidates[0], "lab", 15.0)
         assert later is not None and later.token > 2**31
+        assert ledger.standing.holds() == [Hold("A", "anna", 1.5, None, "new battery", alone=True, id=1)]
+        assert [each.serial for each in ledger.standing.hold(["A", "B"], "bob")] == ["A"]
     with opened(url) as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert autogenerate.compare_metadata(context, METADATA) == []

@@ -32,7 +32,13 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_people_have_roles_by_project_until_they_leave(run: Run) -> None:
-    assert run("projects", "add", "vision", "--note", "cameras")[:2] == (0, {"project": "vision"})
+    usual = {"share": 1.0, "phone_hours": 0.0, "most_waiting": 0}
+    assert run("projects", "add", "vision", "--note", "cameras")[:2] == (0, {"project": "vision", "terms": usual})
+    for project in ("vision", "common"):
+        terms = run("projects", "set", project, "--share", "2", "--phone-hours", "40")[1]["terms"]
+        assert terms == usual | {"share": 2.0, "phone_hours": 40.0}
+        assert run("projects", "set", project, "--phone-hours", "0")[1]["terms"] == usual | {"share": 2.0}
+    assert {each["name"]: each["note"] for each in run("projects", "list")[1]} == {"common": "", "vision": "cameras"}
     assert run("people", "add", "anna", "--role", "submit", "--project", "vision")[1]["is_new"]
     assert not run("people", "add", "anna", "--role", "view")[1]["is_new"]
     assert run("people", "add", "ci", "--service")[1]["kind"] == "service"
@@ -74,6 +80,11 @@ def test_a_token_is_printed_once(run: Run, tmp_path: Path) -> None:
         (("tokens", "create", "nobody"), "nobody is called 'nobody'", "farm people add"),
         (("tokens", "revoke", "none"), "no token 'none'", "farm tokens list"),
         (("projects", "add", "common"), "a project common already", "another name"),
+        (("projects", "set", "common", "--share", "0"), "a share of 0 is out of range", "0.01 to 100"),
+        (("projects", "set", "none", "--share", "2"), "no project 'none'", "farm projects add"),
+        (("devices", "reserve", "A", "--until", "2020-01-01 08:00"), "over already", "an end that is to come"),
+        (("devices", "reserve", "A", "--until", "23:59"), "no device 'A' is known", "farm devices"),
+        (("devices", "unreserve", "7"), "no reservation 7", "farm devices reservations"),
     ],
 )
 def test_bad_input_says_what_and_how_to_mend_it(run: Run, words: tuple[str, ...], what: str, mend: str) -> None:

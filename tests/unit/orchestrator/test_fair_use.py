@@ -18,10 +18,10 @@ from orchestrator.ledger.queue.untried import Untried
 from orchestrator.ledger.said.eligible_devices import Barred
 from orchestrator.model.live.lease import Assignment, Lease
 from orchestrator.model.live.queue_view import WaitingJob
+from orchestrator.model.live.usage import HALF_LIFE_S, Account, Used, recent_s, week_of, weight
 from orchestrator.model.live.waiting import WaitKind
 from orchestrator.model.people import COMMON
 from orchestrator.model.rights import Terms
-from orchestrator.model.usage import HALF_LIFE_S, Account, Used, recent_s, week_of, weight
 from orchestrator.scheduling.fair_use import UnderWay, fair_use
 from orchestrator.scheduling.placement import Floor, Policy, place
 from orchestrator.scheduling.placer import Placer

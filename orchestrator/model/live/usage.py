@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .people import COMMON
+from orchestrator.model.people import COMMON
 
 HALF_LIFE_S = 3600.0
 """A project with the share s of the farm waits for this times log2(1/s) at most, whatever it used before."""
@@ -36,7 +36,7 @@ class Used:
     """Phone-time of an account."""
 
     week_s: float = 0.0
-    """In this week."""
+    """Its time in this week."""
     recent_s: float = 0.0
     """All of it, halved with each half-life since."""
 
