@@ -30,6 +30,7 @@ COMMANDS = {
     "people.people": "people",
     "people.tokens": "tokens",
     "people.links": "links",
+    "people.webhooks": "webhooks",
     "people.projects": "projects",
     "experiments.experiments": "run status watch cancel retry",
     "experiments.job": "job",

@@ -6,7 +6,7 @@ The command line, the pages, the notebook and the keeper of nights call these, a
 from orchestrator.model.people import Door
 from orchestrator.model.rights import Actor
 
-from . import devices, engines, experiments, hosts, links, nights, people
+from . import devices, engines, experiments, hosts, links, nights, people, webhooks
 from .act import ACTS, ON_PAGES, RIGHTS, Act, Done, DoneBefore, Phones, PutBack, Site
 from .holding import held
 from .submission.submit import Submission, submit
@@ -33,4 +33,5 @@ __all__ = [
     "nights",
     "people",
     "submit",
+    "webhooks",
 ]

@@ -48,7 +48,9 @@ def create_link(acting: Acting, target: str, until: float | None = None, note: s
     now = time.time()
     ends_at = now + LASTS_S if until is None else until
     if not now < ends_at <= now + LONGEST_S:
-        raise SpecError("a public link ends within a year from now", remedy="give a time that is to come, or none: 30 days")
+        raise SpecError(
+            "a public link ends within a year from now", remedy="give a time that is to come, or none: 30 days"
+        )
     place = acting.ledger.place_of(target)
     name, secret = acting.ledger.people.links.make(target, place.project, acting.actor.who, note, ends_at)
     return Linked(name, target, ends_at, f"/public/{secret}")

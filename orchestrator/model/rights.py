@@ -168,6 +168,24 @@ class Token:
 
 
 @dataclass(frozen=True)
+class Webhook:
+    """An address that is told what ends, without the key that signs."""
+
+    id: str
+    url: str
+    project: str
+    """The project of which it is told; empty: of all, and of nights."""
+    who: str
+    made_at: float
+    ended_at: float | None
+    event: str
+    """What it was told last; empty: nothing yet."""
+    tried_at: float | None
+    error: str
+    """What went wrong then; empty: it was taken."""
+
+
+@dataclass(frozen=True)
 class Link:
     """A public link without its secret, which was shown once."""
 

@@ -21,6 +21,7 @@ from .links import Links, revoke_links_of
 
 if TYPE_CHECKING:
     from .passwords import Passwords
+    from .webhooks import Webhooks
 
 
 class People:
@@ -36,6 +37,13 @@ class People:
         from .passwords import Passwords
 
         return Passwords(self._database)
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        """The webhooks; read where somebody asks."""
+        from .webhooks import Webhooks
+
+        return Webhooks(self._database)
 
     def are_let_in(self) -> bool:
         """Return whether anybody may use the farm beside the owner of its machine."""

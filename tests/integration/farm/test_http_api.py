@@ -39,6 +39,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/add-host": (ADMIN, ADMIN, "farm"),
     "POST /acts/add-person": (ADMIN, ADMIN, "farm"),
     "POST /acts/add-project": (ADMIN, ADMIN, "farm"),
+    "POST /acts/add-webhook": (ADMIN, ADMIN, "farm"),
     "POST /acts/cancel": (OPERATE, SUBMIT, "project"),
     "POST /acts/create-token": (ADMIN, ADMIN, "farm"),
     "POST /acts/drain-host": (OPERATE, OPERATE, "farm"),
@@ -50,6 +51,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/remove-engine": (ADMIN, ADMIN, "farm"),
     "POST /acts/remove-host": (ADMIN, ADMIN, "farm"),
     "POST /acts/remove-person": (ADMIN, ADMIN, "farm"),
+    "POST /acts/remove-webhook": (ADMIN, ADMIN, "farm"),
     "POST /acts/restore": (OPERATE, OPERATE, "farm"),
     "POST /acts/resume-host": (OPERATE, OPERATE, "farm"),
     "POST /acts/retry": (OPERATE, SUBMIT, "project"),
@@ -71,6 +73,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "GET /people": (ADMIN, ADMIN, "farm"),
     "GET /projects": (VIEW, VIEW, "any"),
     "GET /tokens": (VIEW, VIEW, "any"),
+    "GET /webhooks": (ADMIN, ADMIN, "farm"),
 }
 """Route -> the least role, the least role for one's own, and where: written by hand, as the page of people has it."""
 OPEN = {"GET /health"}
@@ -86,6 +89,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "add-host": {"name": "no name", "secret_sha256": "ab" * 32},
     "add-person": {"name": "no name"},
     "add-project": {"name": "vision"},
+    "add-webhook": {"url": "no address"},
     "create-token": {"name": "nobody"},
     "drain-host": {"name": "nothing"},
     "grant-role": {"name": "nobody", "role": "view", "project": "vision"},
@@ -95,6 +99,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "remove-engine": {"engine": "nothing"},
     "remove-host": {"name": "nothing"},
     "remove-person": {"name": "nobody"},
+    "remove-webhook": {"webhook": "nothing"},
     "restore": {},
     "resume-host": {"name": "nothing"},
     "revoke-role": {"name": "nobody", "project": "vision"},

@@ -156,7 +156,8 @@ def addresses(pages: Farm) -> list[str]:
     return [
         "/", "/queue", "/experiments", f"/experiments/{pages.seen}", "/experiments/hostile-1", f"/jobs/{pages.job}",
         f"/jobs/{pages.hostile.job_id}", f"/devices/{pages.serial}", f"/devices/{hostile}", "/nights", "/hosts",
-        "/ranking", "/charts", "/audit", "/glossary", "/sign-in", "/links", "/password", "/experiments/nothing", "/nowhere",
+        "/ranking", "/charts", "/audit", "/glossary", "/sign-in", "/links",
+        "/password", "/experiments/nothing", "/nowhere",
     ]  # fmt: skip
 
 

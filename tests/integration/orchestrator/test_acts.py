@@ -51,6 +51,8 @@ TOKEN = Path("its token")
 """Stands for the id of the stage's token."""
 LINK = Path("its link")
 """Stands for the id of the stage's public link."""
+HOOK = Path("its webhook")
+"""Stands for the id of the stage's webhook."""
 
 
 @pytest.fixture
@@ -93,6 +95,7 @@ class Stage:
         ledger.people.add_project("vision", "")
         ledger.people.grant("anna", Role.VIEW, "vision")
         self.token, self.secret = ledger.people.tokens.make("anna", Role.ADMINISTER, "", "", None)
+        self.hook = ledger.people.webhooks.add("http://127.0.0.1:9/", "", "me")[0]
         self.link = ledger.people.links.make("failed", COMMON, "me", "", CLOCK)[0]
         self.site = Site(settings, ledger, lambda: redis, OwnPhones(settings))
 
@@ -110,7 +113,7 @@ class Stage:
         return {**rows, **rest}  # type: ignore[dict-item]
 
     def run(self, act: str, given: Args, actor: acts.Actor = ME) -> Done:
-        stands = {BENCH: self.folder, TOKEN: self.token, LINK: self.link}
+        stands = {BENCH: self.folder, TOKEN: self.token, LINK: self.link, HOOK: self.hook}
         args = (stands.get(each, each) if isinstance(each, Path) else each for each in given[0])
         return ACTS[act](self.site, actor, *args, **given[1])
 
@@ -158,6 +161,8 @@ FINE: dict[str, Args] = {
     "set password": of("anna", SecretStr("ten words or so")),
     "create link": of("failed", CLOCK, "the reviewers"),
     "revoke link": of(LINK),
+    "add webhook": of("https://ci.lab/hooks", "vision"),
+    "remove webhook": of(HOOK),
     "add project": of("speech"),
 }
 """The deeds of each act on the stage. `restore` is of phones: tests/integration/farm/test_devices.py."""
@@ -185,6 +190,8 @@ REFUSED: dict[str, Args] = {
     "set password": of("anna", SecretStr("too short")),
     "create link": of("failed", 1.0),
     "revoke link": of("nothing"),
+    "add webhook": of("ftp://ci.lab/"),
+    "remove webhook": of("nothing"),
     "add project": of("vision"),
 }
 NOTHING: dict[str, Args] = {

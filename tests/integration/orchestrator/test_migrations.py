@@ -82,7 +82,7 @@ def test_tables_are_those_that_the_code_declares(url: str) -> None:
 def test_a_ledger_of_the_first_release_gets_people(url: str) -> None:
     every = filled(url)
     with opened(url) as connection:
-        for table in ("answers", "links", "tokens", "members", "people", "projects"):
+        for table in ("answers", "deliveries", "webhooks", "links", "tokens", "members", "people", "projects"):
             connection.execute(text(f"DROP TABLE {table}"))
         for table, column in (("experiments", "project"), ("audit", "origin"), ("audit", "refused")):
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
