@@ -179,10 +179,10 @@ class Webhook:
     made_at: float
     ended_at: float | None
     event: str
-    """What it was told last; empty: nothing yet."""
+    """The end that it was told last, as `experiment ID`; empty: none yet."""
     tried_at: float | None
     error: str
-    """What went wrong then; empty: it was taken."""
+    """The fault of that try; empty: it was taken."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ SWEEP = Work("sweep", 2.0)
 ADMIT = Work("admit", 2.0)
 """Hosts that are let in are put into the indices again, which Redis may have lost."""
 WEBHOOKS = Work("webhooks", 5.0)
-"""What has ended is told to webhooks."""
+"""Webhooks are told what has ended."""
 WORKS = (NIGHTS, SWEEP, ADMIT, WEBHOOKS)
 
 

@@ -30,7 +30,7 @@ class Due:
     """`experiment` or `night`."""
     target: str
     tries: int
-    """Those before."""
+    """The number of tries before."""
 
 
 class Webhooks:
