@@ -17,7 +17,7 @@ from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.device import Device
 from orchestrator.model.errors import ModelFileError, ServiceDown
 from orchestrator.model.people import Role
-from orchestrator.model.rights import Link, Person, Place, Project, Right, Token
+from orchestrator.model.rights import Link, Person, Place, Project, Right, Token, Webhook
 from orchestrator.report.content import Content
 
 from .asked import Asked
@@ -187,6 +187,13 @@ def audit(
 def people(asked: Asked, first: First = 0, most: Most = 50) -> Page[Person]:
     """List the people of the farm with their roles, those that left among them."""
     found = asked.ledger.people.every()
+    return page(found[first : first + most], first, len(found))
+
+
+@read("/webhooks", ADMINISTERS)
+def webhooks(asked: Asked, first: First = 0, most: Most = 50) -> Page[Webhook]:
+    """List the addresses that are told what ends, each with what it was told last; never their keys."""
+    found = asked.ledger.people.webhooks.every()
     return page(found[first : first + most], first, len(found))
 
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "people.tokens": "tokens",
     "people.login": "login logout",
     "people.links": "links",
+    "people.webhooks": "webhooks",
     "people.projects": "projects",
     "experiments.experiments": "run status watch cancel retry",
     "experiments.job": "job",

@@ -16,13 +16,14 @@ from pathlib import Path
 from celery import Celery
 from redis import Redis
 
+from farm import endpoints
 from farm.access import SCHEDULE, user_by
 from orchestrator.acts import Site
 from orchestrator.coordination import access, keys
 from orchestrator.coordination.client import client_of, connect
 from orchestrator.coordination.sweep import Sweep
 from orchestrator.coordination.tasks.consumer import beat, consume
-from orchestrator.coordination.tasks.periodic import ADMIT, NIGHTS, SWEEP, WORKS, Periodic, Work
+from orchestrator.coordination.tasks.periodic import ADMIT, NIGHTS, SWEEP, WEBHOOKS, WORKS, Periodic, Work
 from orchestrator.coordination.tasks.queue import make_app
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import FarmError, ServiceDown
@@ -31,6 +32,7 @@ from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import begin
 
 from .nightly import keeper_of
+from .webhooks import tell_webhooks
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +49,7 @@ class Upkeep:
         self._farm, self._ledger, self._redis, self._clock = farm, ledger, redis, clock
         self._periodic, self._sweep, self._down = Periodic(redis), Sweep(redis), set[Work]()
         self._acts: Mapping[Work, Callable[[], None]] = {
-            NIGHTS: self._nights, SWEEP: self._sweep.look, ADMIT: self._admit,
+            NIGHTS: self._nights, SWEEP: self._sweep.look, ADMIT: self._admit, WEBHOOKS: self._webhooks,
         }  # fmt: skip
 
     def do(self, work: Work) -> None:
@@ -69,6 +71,9 @@ class Upkeep:
     def _nights(self) -> None:
         self._keeper.turn(self._clock())
         ready(self._farm.state).touch()
+
+    def _webhooks(self) -> None:
+        tell_webhooks(self._ledger, endpoints.pages_of(self._farm.state))
 
     def _admit(self) -> None:
         access.enter(self._redis, self._ledger.standing.admitted())

@@ -356,6 +356,33 @@ LINKS = Table(
 )
 """Links by which anybody reads the report of an experiment or the story of a job, under the SHA-256 of their secret."""
 
+WEBHOOKS = Table(
+    "webhooks",
+    METADATA,
+    Column("id", String(16), primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("project", String(60), nullable=False),
+    Column("who", String(100), nullable=False),
+    Column("made_at", Time, nullable=False),
+    Column("ended_at", Time),
+    Column("after", Number, nullable=False),
+)
+"""Addresses that are told what ends: of one project, or (empty) of all, and nights. `key`: what signs; `after`: all
+experiments up to this number have been noted."""
+
+DELIVERIES = Table(
+    "deliveries",
+    METADATA,
+    Column("webhook", ForeignKey("webhooks.id"), primary_key=True),
+    Column("event", String(140), primary_key=True),
+    Column("tries", Integer, nullable=False),
+    Column("tried_at", Time),
+    Column("next_at", Time),
+    Column("error", Text, nullable=False),
+)
+"""The ends that each webhook is told, once each. `next_at`: empty where it was told, or is given up."""
+
 ANSWERS = Table(
     "answers",
     METADATA,

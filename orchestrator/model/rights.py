@@ -191,6 +191,24 @@ class Token:
 
 
 @dataclass(frozen=True)
+class Webhook:
+    """An address that is told what ends, without the key that signs."""
+
+    id: str
+    url: str
+    project: str
+    """The project of which it is told; empty: of all, and of nights."""
+    who: str
+    made_at: float
+    ended_at: float | None
+    event: str
+    """The end that it was told last, as `experiment ID`; empty: none yet."""
+    tried_at: float | None
+    error: str
+    """The fault of that try; empty: it was taken."""
+
+
+@dataclass(frozen=True)
 class Link:
     """A public link without its secret, which was shown once."""
 

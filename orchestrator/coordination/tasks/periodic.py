@@ -40,7 +40,9 @@ SWEEP = Work("sweep", 2.0)
 """The next keys of Redis are looked at (sweep.py)."""
 ADMIT = Work("admit", 2.0)
 """Hosts that are let in are put into the indices again, which Redis may have lost."""
-WORKS = (NIGHTS, SWEEP, ADMIT)
+WEBHOOKS = Work("webhooks", 5.0)
+"""Webhooks are told what has ended."""
+WORKS = (NIGHTS, SWEEP, ADMIT, WEBHOOKS)
 
 
 class Periodic:

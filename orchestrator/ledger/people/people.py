@@ -24,6 +24,7 @@ from .usage import used
 
 if TYPE_CHECKING:
     from .passwords import Passwords
+    from .webhooks import Webhooks
 
 _TERMS = ("share", "phone_hours", "most_waiting")
 
@@ -41,6 +42,13 @@ class People:
         from .passwords import Passwords
 
         return Passwords(self._database)
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        """The webhooks; read where somebody asks."""
+        from .webhooks import Webhooks
+
+        return Webhooks(self._database)
 
     def are_let_in(self) -> bool:
         """Return whether anybody may use the farm beside the owner of its machine."""

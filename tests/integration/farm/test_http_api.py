@@ -46,6 +46,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/add-host": (ADMIN, ADMIN, "farm"),
     "POST /acts/add-person": (ADMIN, ADMIN, "farm"),
     "POST /acts/add-project": (ADMIN, ADMIN, "farm"),
+    "POST /acts/add-webhook": (ADMIN, ADMIN, "farm"),
     "POST /acts/cancel": (OPERATE, SUBMIT, "project"),
     "POST /acts/create-token": (ADMIN, ADMIN, "farm"),
     "POST /acts/drain-host": (OPERATE, OPERATE, "farm"),
@@ -57,6 +58,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/remove-engine": (ADMIN, ADMIN, "farm"),
     "POST /acts/remove-host": (ADMIN, ADMIN, "farm"),
     "POST /acts/remove-person": (ADMIN, ADMIN, "farm"),
+    "POST /acts/remove-webhook": (ADMIN, ADMIN, "farm"),
     "POST /acts/restore": (OPERATE, OPERATE, "farm"),
     "POST /acts/reserve": (OPERATE, OPERATE, "farm"),
     "POST /acts/resume-host": (OPERATE, OPERATE, "farm"),
@@ -90,6 +92,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "GET /projects": (VIEW, VIEW, "any"),
     "GET /reservations": (VIEW, VIEW, "any"),
     "GET /tokens": (VIEW, VIEW, "any"),
+    "GET /webhooks": (ADMIN, ADMIN, "farm"),
 }
 """Route -> the least role, the least role for one's own, and where: written by hand, as the page of people has it."""
 OPEN = {"GET /health"}
@@ -105,6 +108,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "add-host": {"name": "no name", "secret_sha256": "ab" * 32},
     "add-person": {"name": "no name"},
     "add-project": {"name": "vision"},
+    "add-webhook": {"url": "no address"},
     "create-token": {"name": "nobody"},
     "drain-host": {"name": "nothing"},
     "grant-role": {"name": "nobody", "role": "view", "project": "vision"},
@@ -114,6 +118,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "remove-engine": {"engine": "nothing"},
     "remove-host": {"name": "nothing"},
     "remove-person": {"name": "nobody"},
+    "remove-webhook": {"webhook": "nothing"},
     "restore": {},
     "reserve": {"serials": ["nothing"]},
     "resume-host": {"name": "nothing"},

@@ -86,7 +86,8 @@ def test_tables_are_those_that_the_code_declares(url: str) -> None:
 def test_a_ledger_of_the_first_release_gets_people_and_keeps_its_holds(url: str) -> None:
     every = filled(url)
     with opened(url) as connection:
-        for table in ("answers", "links", "tokens", "members", "people", "projects", "usage", "holds"):
+        people = ("answers", "deliveries", "webhooks", "links", "tokens", "members", "people", "projects", "usage")
+        for table in (*people, "holds"):
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text(HOLDS_21))
         connection.execute(text("INSERT INTO holds VALUES ('A', 'anna', 1.5, NULL, 'new battery', true)"))

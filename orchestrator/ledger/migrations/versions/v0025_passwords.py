@@ -1,4 +1,4 @@
-"""Passwords of people, what each token is for, links by which anybody reads a report."""
+"""Passwords of people, what each token is for, links by which anybody reads a report, webhooks."""
 
 from __future__ import annotations
 
@@ -25,5 +25,25 @@ def upgrade() -> None:
         sa.Column("ends_at", sa.Float, nullable=False),
         sa.Column("revoked_at", sa.Float),
         sa.Column("used_at", sa.Float),
+    )
+    op.create_table(
+        "webhooks",
+        sa.Column("id", sa.String(16), primary_key=True),
+        sa.Column("url", sa.Text, nullable=False),
+        sa.Column("key", sa.Text, nullable=False),
+        sa.Column("project", sa.String(60), nullable=False),
+        sa.Column("who", sa.String(100), nullable=False),
+        sa.Column("made_at", sa.Float, nullable=False),
+        sa.Column("ended_at", sa.Float),
+        sa.Column("after", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
+        "deliveries",
+        sa.Column("webhook", sa.String(16), sa.ForeignKey("webhooks.id"), primary_key=True),
+        sa.Column("event", sa.String(140), primary_key=True),
+        sa.Column("tries", sa.Integer, nullable=False),
+        sa.Column("tried_at", sa.Float),
+        sa.Column("next_at", sa.Float),
+        sa.Column("error", sa.Text, nullable=False),
     )
     op.execute("UPDATE counters SET value = 25 WHERE name = 'schema'")

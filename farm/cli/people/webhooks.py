@@ -1,0 +1,84 @@
+"""`farm webhooks`: addresses that are told what ends."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from farm.access import COMMAND_LINE, open_ledger, open_site, settings_of, user_by
+from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+
+from .tokens import day
+
+group = typer.Typer(
+    name="webhooks",
+    help="Add, list and remove addresses that are told when experiments and nights end."
+    "\n\nExample: `farm webhooks list` (`--state DIR`, `--json`)",
+    no_args_is_help=True,
+)
+
+
+def register(app: typer.Typer) -> None:
+    group.command("list")(listed)
+    group.command()(add)
+    group.command()(remove)
+    app.add_typer(group, rich_help_panel="The farm")
+
+
+def add(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The address, http or https.")],
+    project: Annotated[
+        str, typer.Option("--project", metavar="NAME", help="Experiments of this project alone, and no nights.")
+    ] = "",
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Have an address told what ends from now on, and print the key that signs. It is shown this once.
+
+    Example: `farm webhooks add https://ci.lab/hooks/farm --project vision`
+    """
+    from orchestrator import acts
+
+    with open_site(settings_of(state)) as site:
+        done = acts.webhooks.add_webhook(site, user_by(COMMAND_LINE), url, project)
+    show_done(done, as_json=as_json)
+    if not as_json:
+        out().print(done.key, markup=False, highlight=False)
+
+
+def remove(
+    webhook: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `farm webhooks list` says it.")],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell an address no more, also not what waits for it.
+
+    Example: `farm webhooks remove 3f9c1a2b`
+    """
+    from orchestrator import acts
+
+    with open_site(settings_of(state)) as site:
+        show_done(acts.webhooks.remove_webhook(site, user_by(COMMAND_LINE), webhook), as_json=as_json)
+
+
+def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
+    """List webhooks: what each was told last, and what went wrong. Their keys are shown nowhere.
+
+    Example: `farm webhooks list --json`
+    """
+    from orchestrator.report.listing import Listing
+
+    with open_ledger(settings_of(state)) as ledger:
+        found = ledger.people.webhooks.every()
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    rows = [
+        (each.id, escape(each.url), escape(each.project or "all"), "ended" if each.ended_at else "told",
+         escape(each.event), day(each.tried_at), escape(each.error))
+        for each in found
+    ]  # fmt: skip
+    out().print(Listing(("id", "address", "project", "", "last", "at", "error"), rows) if rows else "no webhook")
