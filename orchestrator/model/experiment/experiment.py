@@ -59,7 +59,7 @@ class Experiment(Model):
     name: Name
     description: str = ""
     workload: Workload
-    """What runs. A list of several (`network`, `onnx`): every configuration of the matrix runs each of them."""
+    """The model or program that runs. A list of models (`network`, `onnx`): every configuration runs each of them."""
     workloads: tuple[Workload, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Filled in where `workload` is a list: those behind the first."""
     devices: DeviceChoice = DeviceChoice()
