@@ -283,6 +283,9 @@ def test_a_converter_has_its_time_and_its_words(
     (tmp_path / "raises.py").write_text("raise ValueError('no counterpart')")
     with pytest.raises(Unsupported, match=r"of it: ValueError: no counterpart\n"):
         engine.convert(tmp_path / "raises.py", (), tmp_path, [])
+    (tmp_path / "installs.py").write_text("import os, sys\nsys.exit(f'ended with {os.system(\"pip --version\")}')")
+    with pytest.raises(Unsupported, match=rf"ended with {127 << 8}\n"):  # a converter changes no packages
+        engine.convert(tmp_path / "installs.py", (), tmp_path, [])
 
 
 def test_what_waits_for_its_device_is_kept(here: Runner, tmp_path: Path, seed: int) -> None:
