@@ -155,11 +155,11 @@ _CROWDED = {
         *("orchestrator/exchange/power_traces", "orchestrator/report/charts"),  # a file is a kind of chart
         "workers/engines",  # ten of them are an engine
         "farm/cli",  # a folder is what its commands are on
+        "orchestrator/model/experiment",  # a file is a part of an experiment's file
     ),
     16: (
         *("device_agent/src/backends/cpu/nc16", "device_agent/src/run"),
         *("orchestrator", "workers"),
-        "orchestrator/model/experiment",  # a file is a part of an experiment's file
     ),
 }
 CROWDED = {folder: names for names, folders in _CROWDED.items() for folder in folders}

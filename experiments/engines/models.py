@@ -15,13 +15,15 @@ from pathlib import Path
 
 import numpy as np
 
+from kernels.frontend.onnx import import_model, read_model
+
 FOLDER = Path(__file__).with_name("models")
 PACKAGES = {
     "rapidocr-onnxruntime==1.4.4": {"ch_PP-OCRv4_rec_infer.onnx": "pp_ocr_rec.onnx"},
     "basic-pitch==0.4.0": {"nmp.onnx": "nmp.onnx", "nmp.tflite": "nmp.tflite"},
 }
-SHAPES = {"pp_ocr_rec": (1, 3, 48, 160), "nmp": (1, 43844, 1), "squeezenet": (1, 3, 224, 224)}
-"""Shapes of the inputs; a line of text of 160 pixels, two seconds of sound."""
+SHAPES = {"pp_ocr_rec": (1, 3, 48, 160), "nmp": (1, 43844, 1)}
+"""Shapes of the inputs that files leave open; a line of text of 160 pixels, two seconds of sound."""
 
 
 def main() -> None:
@@ -37,7 +39,8 @@ def main() -> None:
                 for name in archive.namelist():
                     if (short := name.rpartition("/")[2]) in files:
                         (FOLDER / files[short]).write_bytes(archive.read(name))
-    for name, shape in SHAPES.items():
+    graph = import_model(read_model(FOLDER / "squeezenet.onnx"))
+    for name, shape in {**SHAPES, "squeezenet": graph.shapes[graph.inputs[0]]}.items():
         np.save(FOLDER / f"{name}.npy", np.random.default_rng(1).standard_normal(shape).astype(np.float32))
     for path in given:
         shutil.copyfile(path, FOLDER / "squeezenet.npy")

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 
 from orchestrator.model import problem
 from orchestrator.model.errors import SpecError
+from orchestrator.model.experiment import several
 from orchestrator.model.quantity import parse_bytes, parse_celsius, parse_seconds
 
 from . import yaml_tree
@@ -114,7 +115,7 @@ def _told(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 def _data_path(data: Any, error: ErrorDetails) -> yaml_tree.Path:
     """The part of an error's location that exists in the file (pydantic adds union branches and missing fields)."""
     path: list[str | int] = []
-    for part in error["loc"]:
+    for part in several.in_file(data, error["loc"]):
         if not _holds(data, part):
             if isinstance(data, dict) and data.get(TAG) == part:
                 continue
@@ -161,7 +162,9 @@ def _model_at(model: type[BaseModel], data: Any, path: yaml_tree.Path) -> type[B
 def _inside(annotation: Any, part: str | int, value: Any) -> tuple[Any, ...]:
     """Return what may stand under a key or a place: the type of a model's field, of a mapping's values, of a list's.
     Of models with a tag those that the value's tag names."""
-    if _is_model(annotation):
+    if _is_model(annotation) and isinstance(part, int):  # a list of those of which one may stand there
+        found: tuple[Any, ...] = (annotation,)
+    elif _is_model(annotation):
         field = annotation.model_fields.get(str(part))
         found = _union(field.annotation) if field else ()
     elif get_origin(annotation) in (dict, tuple):

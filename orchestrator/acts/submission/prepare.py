@@ -75,6 +75,10 @@ def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Exp
     found, axes = with_prompt(gather(experiment.workload, base, artifacts), experiment.matrix, base, artifacts)
     experiment = experiment.model_copy(update={"matrix": axes})
     workload = _checked(found, experiment.matrix, base, artifacts)
+    others = [
+        _checked(gather(each, base, artifacts), experiment.matrix, base, artifacts) for each in experiment.workloads
+    ]
+    experiment = experiment.model_copy(update={"workloads": tuple(others)})
     sides = _sides(experiment, base, found, artifacts)
     if (dataset := workload.dataset) is None:
         return experiment.model_copy(update={"workload": workload, "sides": sides})

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from orchestrator.model.axes import axis_value_text
+from orchestrator.model.axes import ENGINE, axis_value_text
+from orchestrator.model.device import Source
 from orchestrator.model.errors import NoData, UnknownName
 
 from .rows import SideRow
@@ -81,7 +82,8 @@ def _value(row: SideRow, axis: str) -> str | None:
     """Return a row's value of an axis as a command line writes it; None where it has none."""
     if axis in COLUMNS:
         return str(getattr(row, axis))
-    value = row.options.get(axis)
+    usual = ENGINE.default if axis == ENGINE.name and row.source is not Source.IMPORT else None
+    value = row.options.get(axis, usual)
     return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

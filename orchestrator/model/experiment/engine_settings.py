@@ -6,12 +6,15 @@ import csv
 import json
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, field_validator, model_validator
 
 from orchestrator.model.base import Model
 from orchestrator.model.event import Line
+
+from .several import flat, own_key
 
 NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 """Nanoseconds of a unit."""
@@ -85,28 +88,32 @@ class EngineSettings(Model):
     """The place of the samples in the output of a command; not given: a sample is a run of it."""
     models: dict[str, _Files] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """The files of the same model for an engine that cannot take the workload's, relative to the experiment file:
-    `{litert: x.tflite, ncnn: [x.param, x.bin]}`. Their outputs are held against the workload's."""
+    `{litert: x.tflite, ncnn: [x.param, x.bin]}`; of several workloads by their names: `{litert: {x: x.tflite}}`. Their
+    outputs are held against the workload's."""
     models_sha256: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
-    """Filled in at submission: the files by engine and name."""
+    """Filled in at submission: the files by engine, or `ENGINE WORKLOAD`, and name."""
     builds: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Filled in at submission: of each engine of the matrix that a person brought the builds, abi -> SHA-256."""
 
-    @field_validator("models", mode="before", json_schema_input_type=dict[str, str | _Files])
+    def files_of(self, engine: str, workload: str) -> dict[str, str]:
+        """Return the files of a workload for an engine, name -> SHA-256; none: the engine's are made of it."""
+        return self.models_sha256.get(own_key(engine, workload)) or self.models_sha256.get(engine, {})
+
+    @field_validator("models", mode="before", json_schema_input_type=dict[str, str | _Files | dict[str, str | _Files]])
     @classmethod
     def _one_file_or_several(cls, value: object) -> object:
-        if not isinstance(value, dict):
-            return value
-        return {name: (files,) if isinstance(files, str) else files for name, files in value.items()}
+        return flat(value)
 
     @field_validator("models")
     @classmethod
     def _of_other_engines(cls, models: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        for name in models:
+        for name in (key.partition(" ")[0] for key in models):
             if name in ("pocketfarm", "command", "wait"):
                 raise ValueError(f"models: engine {name} runs the workload itself, and reads no file of its own")
         return models
 
 
+@lru_cache(64)
 def _pattern(text: str):  # type: ignore[no-untyped-def]
     """Compile an expression. RE2 reads in linear time, whatever a user's expression is. Raises ValueError."""
     import re2

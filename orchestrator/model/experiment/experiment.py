@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from orchestrator.model.axes import ENGINE, MATRIX_AXES
 from orchestrator.model.base import Model
 from orchestrator.model.device import Api, Precision
 
+from . import several
 from .conditions import Conditions
 from .engine_settings import EngineSettings
 from .language_model import DEFAULTS, with_text
@@ -56,6 +59,9 @@ class Experiment(Model):
     name: Name
     description: str = ""
     workload: Workload
+    """The model or program that runs. A list of models (`network`, `onnx`): every configuration runs each of them."""
+    workloads: tuple[Workload, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Filled in where `workload` is a list: those behind the first."""
     devices: DeviceChoice = DeviceChoice()
     matrix: Matrix = Matrix()
     sampling: Sampling = Sampling()
@@ -72,6 +78,12 @@ class Experiment(Model):
     """The jobs that follow by results, where that is more than the matrix and its blocks."""
     published: Published | None = None
     """Figures of a study, shown beside the results and never counted among them."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        found = super().__get_pydantic_json_schema__(core, handler)
+        several.in_schema(handler.resolve_ref_schema(found))
+        return found
 
     @model_validator(mode="before")
     @classmethod
@@ -134,6 +146,22 @@ class Experiment(Model):
                 if isinstance(sampling, dict) and "{samples}" in command and "{warmup}" not in command:
                     data = {**data, "sampling": {"warmup": 0, **sampling}}  # type: ignore[dict-item]
         return data
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_a_list(cls, data: object) -> object:
+        return several.listed_apart(data)
+
+    @model_validator(mode="after")
+    def _of_several(self) -> Experiment:
+        alone = {
+            "matrix.network": self.matrix.network is not None,
+            "strategy": self.strategy is not None,
+            "sides: onnx, network": any(side.onnx or "network" in side.axes for _, side in self.sides or ()),
+        }
+        if why := several.why_not(self.every_workload, alone):
+            raise ValueError(f"`workload`: {why}")
+        return self
 
     @model_validator(mode="after")
     def _as_the_command_says(self) -> Experiment:
@@ -306,12 +334,12 @@ class Experiment(Model):
         models = self.engine.models if self.engine else {}
         if models and (self.workload.kind not in ("onnx", "network") or self.matrix.network or self.matrix.batch):
             raise ValueError(
-                "`engine.models` are files of one model: give it as `workload.onnx` or `workload.network`, without "
+                "`engine.models` are files of models: give those as `workload.onnx` or `workload.network`, without "
                 "`matrix.network` and `matrix.batch`"
             )
-        named = {*(self.matrix.engine or ()), *(str(side.axes.get(ENGINE.name)) for _, side in self.sides or ())}
-        for name in sorted(models.keys() - named):
-            raise ValueError(f"`engine.models` has files of `{name}`, which `matrix.engine` does not list")
+        engines = {*(self.matrix.engine or ()), *(str(side.axes.get(ENGINE.name)) for _, side in self.sides or ())}
+        if why := several.why_no_models(models, engines, self.every_workload):
+            raise ValueError(why)
         return self
 
     @model_validator(mode="after")
@@ -339,6 +367,11 @@ class Experiment(Model):
                 f"give `devices.count` as `all` or a number, or leave out `{field}`"
             )
         return self
+
+    @property
+    def every_workload(self) -> tuple[Workload, ...]:
+        """Return its workloads: one, or those of the list."""
+        return (self.workload, *self.workloads)
 
     @property
     def searches_limits(self) -> bool:

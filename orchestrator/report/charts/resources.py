@@ -28,7 +28,7 @@ WEIGHTS, ACTIVATIONS = PALETTE[3], PALETTE[6]
 
 def setup(summaries: Sequence[Summary]) -> Chart | None:
     """Stacked steps of the median block of the start that most blocks had, one row a device and cell."""
-    shown = [summary for summary in summaries if summary.setup][: layout.MAX_ROWS]
+    shown = [summary for summary in summaries if any(use.total_ms for use in summary.setup)][: layout.MAX_ROWS]
     if not shown:
         return None
     uses = [max(row.setup, key=lambda use: use.blocks) for row in shown]

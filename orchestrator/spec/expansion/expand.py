@@ -86,7 +86,7 @@ class _Point:
         return Cell(
             workload=self.workload, backend=self.backend, precision=self.precision, options=used, agent=self.agent,
             driver=self.driver, driver_sha256=self.driver_sha256, printed=self.engines.result,
-            model_files=self.engines.models_sha256.get(name, {}), build=self.engines.builds.get(name, {}),
+            model_files=self.engines.files_of(name, self.workload.label), build=self.engines.builds.get(name, {}),
         )  # fmt: skip
 
     @property
@@ -108,7 +108,7 @@ class _Point:
 def size(experiment: Experiment) -> int:
     """Number of distinct cells x blocks, and canaries: runs per device. Counts without building all of them."""
     matrix, sampling = experiment.matrix, experiment.sampling
-    fixed = len(matrix.network or ("",)) * len(matrix.precision) * sampling.blocks
+    fixed = len(matrix.network or experiment.every_workload) * len(matrix.precision) * sampling.blocks
     sides = 1 if experiment.sides is None else 2
     listed = _options(experiment)
     if experiment.workload.command is not None:
@@ -251,7 +251,9 @@ def _options(experiment: Experiment) -> dict[str, tuple[Any, ...]]:
 def _workloads(experiment: Experiment) -> list[Workload]:
     workload, networks = experiment.workload, experiment.matrix.network
     if networks is None:
-        return [workload.model_copy(update=dict.fromkeys(DEFAULTS))]  # a text's numbers are axes
+        return [
+            each.model_copy(update=dict.fromkeys(DEFAULTS)) for each in experiment.every_workload
+        ]  # a text's are axes
     if workload.kind != "network":
         raise SpecError(
             f"matrix.network: sweeps built-in networks, but the workload has `{workload.kind}`; remove one of them"

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from tests.waiting import eventually
 
 from .driver import TIMEOUT_S, Agent, Ended, read_events
+from .phone_nodes import battery, write_nodes
 
 ALIVE = "import os, sys, time; sys.stdout.write(str(os.getpid()) + chr(10)); sys.stdout.flush(); time.sleep(100)"
 
@@ -141,6 +143,28 @@ def test_its_load_counts_as_our_own(agent: Agent) -> None:
     used = ended.one("process")
     wall = (used.end_ns - used.start_ns) * (os.cpu_count() or 1)
     assert own == pytest.approx((used.user_ns + used.system_ns) / wall, rel=0.35)
+
+
+def test_a_program_has_the_course_of_our_own_block(agent: Agent) -> None:
+    """Each option of a block means the same to it: rest, warm-up until stable, load, cores, sampler, supply, heat."""
+    own, core = script(agent, "own", "sleep 0.02"), min(os.sched_getaffinity(0))
+    options = {"idle_ms": 120, "load_ms": 300, "warmup": 1, "warmup_stable": 0.9, "cpus": core, "power_period_ms": 50,
+               "stop_temp_dc": 450, "await_discharging_ms": 250, "discharging_sign": -1}  # fmt: skip
+
+    def ran(**nodes: str) -> Ended:
+        root = write_nodes(agent.folder / "root", battery(**nodes))
+        return agent.call(argv(agent, own, **options), POCKETFARM_SYSROOT=str(root))
+
+    ended = ran(current_now="-300000", temp="250")
+    phases = {each.phase: each.end_ns - each.start_ns for each in ended.all("phase")}
+    assert [*phases] == ["idle_before", "warmup", "load", "idle_after"]
+    assert min(phases["idle_before"], phases["idle_after"]) >= 120e6 and phases["load"] >= 300e6
+    counts = Counter(each.phase for each in ended.all("sample"))
+    assert counts["warmup"] >= 5 and counts["timed"] > 1 and len(ended.all("power")) > 5
+    assert {each.cpus for each in ended.all("process")} == {(core,)}
+    assert ran(current_now="300000", temp="250").error.code == "power_contaminated"
+    hot = ran(current_now="-300000", temp="455")
+    assert len(hot.all("sample")) < len(ended.all("sample")) and "45.5 C" in str(hot.events)
 
 
 def test_arguments_that_make_no_sense(agent: Agent) -> None:

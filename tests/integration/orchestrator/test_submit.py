@@ -11,7 +11,9 @@ import pytest
 from onnx import helper
 from redis import Redis
 
+from orchestrator import spec
 from orchestrator.acts import Submission, submit
+from orchestrator.acts.submission.prepare import prepare
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
@@ -19,6 +21,7 @@ from orchestrator.model.device import Device
 from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Conditions, Experiment, Matrix, Range, Side, Sides, Workload
 from orchestrator.model.record import Outcome
+from orchestrator.spec.expansion.expand import cells_of
 from orchestrator.system.config import Settings
 from tests.unit.kernels.front.onnx_models import save_model
 from tests.unit.orchestrator import make
@@ -134,6 +137,29 @@ def test_files_are_kept_by_content(desk: Desk, tmp_path: Path) -> None:
     assert kept.path(workload.input_sha256 or "").read_bytes() == (tmp_path / "x.npy").read_bytes()
     np.save(tmp_path / "x.npy", np.ones((1, 4, 2, 2), np.float32))
     assert desk.submit(experiment).experiment_id != submission.experiment_id
+
+
+def test_each_of_several_workloads_has_its_own_files(desk: Desk, tmp_path: Path) -> None:
+    model(tmp_path / "m.onnx")
+    np.save(tmp_path / "x.npy", np.zeros((1, 4, 2, 2), np.float32))
+    (tmp_path / "m.mnn").write_bytes(b"m")
+    text = """
+        {name: several, workload: [{network: lenet}, {onnx: m.onnx, input: x.npy}], devices: {count: all},
+         matrix: {engine: [pocketfarm, mnn], backend: opencl}, engine: {models: {mnn: {m: m.mnn}}}}"""
+    experiment = spec.parse(text, "several.yaml")
+    stored = prepare(experiment, tmp_path, Artifacts(desk.farm.state))
+    assert Experiment.model_validate_json(stored.model_dump_json()) == stored
+    found = {(cell.workload.label, cell.engine): cell for cell in cells_of(stored)}
+    assert list(found) == [(name, engine) for name in ("lenet", "m") for engine in ("pocketfarm", "mnn")]
+    kept, file = Artifacts(desk.farm.state), found["m", "mnn"]
+    assert [kept.path(sha256).read_bytes() for sha256 in file.model_files.values()] == [b"m"]
+    assert all(not cell.model_files for key, cell in found.items() if key != ("m", "mnn"))
+    assert kept.path(file.workload.input_sha256 or "").read_bytes() == (tmp_path / "x.npy").read_bytes()
+    (alone,) = cells_of(make.experiment(workload=Workload(network="lenet")))
+    assert alone.cell_id == found["lenet", "pocketfarm"].cell_id, "it is the cell of an experiment of its own"
+    (tmp_path / "m.onnx").write_bytes(b"no model")
+    with pytest.raises(ModelFileError, match=r"m\.onnx"):
+        prepare(experiment, tmp_path, Artifacts(desk.farm.state))
 
 
 def test_a_batch_that_a_model_fixes_is_refused_at_once(desk: Desk, tmp_path: Path) -> None:

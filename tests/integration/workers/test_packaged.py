@@ -127,11 +127,29 @@ def test_another_number_of_samples_is_the_same_program(here: Runner, engines: En
     assert first == second != other.provenance.program_hash
 
 
-def test_a_wrong_output_is_no_result(here: Runner, engines: Engines, tmp_path: Path) -> None:
-    other = "zip(self._names, [a + 0.01 for a in self._outputs]"
-    with driven_by(engines.engine("onnxruntime"), tmp_path, "zip(self._names, self._outputs", other):
-        record = measured(here, "onnxruntime")
-    assert (record.outcome, record.cause) == (Outcome.INVALID, "wrong_output"), record.reasons
+OUTPUTS, RUN, IMPORT = "zip(self._names, self._outputs", "def run(self) -> None:\n", "import onnxruntime\n"
+FIRST = RUN + "        "
+FAULTS = {
+    "wrong_output": (OUTPUTS, "zip(self._names, [a + 0.01 for a in self._outputs]", "differs"),
+    "wrong_output of none": (OUTPUTS, "zip(self._names, [a + float('nan') for a in self._outputs]", "NaN"),
+    "unread_output": (RUN, FIRST + "__import__('os')._exit(0)\n", "wrote no result"),
+    "library_missing": (IMPORT, IMPORT + "__import__('ctypes').CDLL('libvendor.so')\n", "libvendor"),
+    "out_of_memory": (RUN, FIRST + "raise RuntimeError('std::bad_alloc')\n", "bad_alloc"),
+    "deadline": (RUN, FIRST + "__import__('time').sleep(60)\n", "not done after"),
+}
+"""Cause -> words of the driver, others in their place, and what is told."""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_no_result_has_its_cause(fault: str, here: Runner, engines: Engines, tmp_path: Path) -> None:
+    """Whatever the exit status is; and no device is blamed."""
+    old, new, told = FAULTS[fault]
+    sampling = Sampling(warmup=0, samples=1, deadline=2 if fault == "deadline" else 60)
+    with driven_by(engines.engine("onnxruntime"), tmp_path, old, new):
+        record = here(assignment(CPU_SERIAL, Api.CPU, sampling=sampling, workload=LENET, engine="onnxruntime"))
+    assert record.cause == fault.split()[0] and told in record.reasons[0], record.reasons
+    assert record.outcome in (Outcome.INVALID, Outcome.FAILED)
+    assert "`farm engines install onnxruntime`" in record.reasons[-1] or fault != "library_missing"
 
 
 def test_each_block_predicts_its_part_of_a_set(
@@ -241,13 +259,13 @@ def test_a_fall_back_is_refused(
     asked = f'PROVIDER = "{absent}ExecutionProvider"'
     with driven_by(engines.engine("onnxruntime"), tmp_path, 'PROVIDER = "CPUExecutionProvider"', asked):
         record = measured(here, "onnxruntime")
-    assert (record.outcome, record.cause) == (Outcome.FAILED, "engine_refused"), record.reasons
+    assert (record.outcome, record.cause) == (Outcome.FAILED, "wrong_device"), record.reasons
     assert f"and {absent}ExecutionProvider was asked for" in record.reasons[0]
     for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
         monkeypatch.setenv(variable, str(tmp_path / "none.json"))
     sampling = Sampling(warmup=0, samples=1)
     record = here(assignment(CPU_SERIAL, Api.VULKAN, sampling=sampling, workload=LENET, engine="ncnn"))
-    assert (record.outcome, record.cause) == (Outcome.FAILED, "engine_refused"), record.reasons
+    assert (record.outcome, record.cause) == (Outcome.FAILED, "wrong_device"), record.reasons
     assert "ncnn finds no Vulkan device" in record.reasons[0]
 
 
@@ -265,6 +283,9 @@ def test_a_converter_has_its_time_and_its_words(
     (tmp_path / "raises.py").write_text("raise ValueError('no counterpart')")
     with pytest.raises(Unsupported, match=r"of it: ValueError: no counterpart\n"):
         engine.convert(tmp_path / "raises.py", (), tmp_path, [])
+    (tmp_path / "installs.py").write_text("import os, sys\nsys.exit(f'ended with {os.system(\"pip --version\")}')")
+    with pytest.raises(Unsupported, match=rf"ended with {127 << 8}\n"):  # a converter changes no packages
+        engine.convert(tmp_path / "installs.py", (), tmp_path, [])
 
 
 def test_what_waits_for_its_device_is_kept(here: Runner, tmp_path: Path, seed: int) -> None:

@@ -16,6 +16,7 @@ from orchestrator.analysis.comparison.matching import only
 from orchestrator.analysis.comparison.metrics import MIN_BLOCKS
 from orchestrator.analysis.comparison.ratio import Block, estimate
 from orchestrator.analysis.comparison.verdict import holm, needed, p_values
+from orchestrator.model.device import Source
 from orchestrator.model.errors import NoData, UnknownName
 
 from .made import measured, one, row
@@ -335,6 +336,19 @@ def test_two_values_of_an_axis_are_two_sides() -> None:
         ("opencl", "0|1", "B"),
         ("cpu", "0|1", "A"),
     }
+
+
+def test_our_own_engine_is_a_side_by_its_name() -> None:
+    """A cell that names no engine is of ours; of what was imported nobody knows it."""
+    rows = [
+        replace(each, backend="cpu", options={} if each.options["threads"] else {"engine": "mnn"})
+        for each in backends()
+    ]
+    found = one(*sides_of(rows, "engine", "pocketfarm", "mnn"))
+    assert (found.options["engine"], found.verdict) == ("pocketfarm|mnn", "different")
+    assert len(only(rows, {"engine": "pocketfarm"})) == 6
+    with pytest.raises(UnknownName, match="engine=pocketfarm"):
+        sides_of([replace(each, source=Source.IMPORT) for each in rows], "engine", "pocketfarm", "mnn")
 
 
 def test_an_axis_or_a_value_that_is_not_there_is_told() -> None:

@@ -107,6 +107,11 @@ def test_a_matrix_is_right_where_it_is_taken_and_wrong_elsewhere(drawn: tuple[di
     [
         {"matrix": {"backend": "opencl", "fuse": False, "threads": 2, "memory_budget": "2 GB"}},
         {"matrix": {"fuse": ["bias", "concat"]}},
+        {
+            "workload": [{"network": "lenet"}, {"onnx": "a.onnx"}],
+            "matrix": {"engine": "mnn", "backend": "cpu"},
+            "engine": {"models": {"mnn": {"a": "a.mnn", "lenet": ["b.mnn"]}}},
+        },
         {"workload": {"onnx": "a.onnx", "dataset": {"inputs": "a.npy", "mean": 0.5, "scale": [2, 3]}}},
         {"published": {"study": "a.yaml", "tables": [{"table": "II", "columns": {"time": {}}}]}},
     ],

@@ -32,7 +32,7 @@ def subsets(values: list) -> st.SearchStrategy[tuple]:
 
 DEPTH = EngineAxis(name="depth", help="how deep it sleeps", default=1, bounds=(1, 2))
 NAP = EngineFacts(
-    name="nap.pod", takes=("network",), apis=(Api.CPU, Api.VULKAN), precisions=(Precision.FP32,), axes=(DEPTH,)
+    name="nap.pod", takes=("network", "onnx"), apis=(Api.CPU, Api.VULKAN), precisions=(Precision.FP32,), axes=(DEPTH,)
 )
 AWAY = EngineFacts(name="nap", takes=("network",), missing="install it")
 GPU_ALONE = [name for name, axis in AXES_BY_NAME.items() if "cpu" not in axis.backends and name in VALUES]
@@ -75,16 +75,18 @@ def farms(draw: st.DrawFn) -> list[Device]:
 def experiments(count: object = "all") -> st.SearchStrategy[Experiment]:
     """None of thousands of points, which finds no more and takes seconds."""
     return st.builds(
-        lambda m, blocks: make.experiment(
-            matrix=m, sampling=Sampling(blocks=blocks, frames=8), devices=DeviceChoice(count=count)
+        lambda m, blocks, more: make.experiment(
+            matrix=m, sampling=Sampling(blocks=blocks, frames=8), devices=DeviceChoice(count=count),
+            workloads=() if m.network else more,
         ),
-        AXES, st.integers(1, 3),
+        AXES, st.integers(1, 3), st.sampled_from([(), (), (Workload(onnx="b.onnx"),)]),
     ).filter(lambda experiment: points(experiment) <= 1500)  # fmt: skip
 
 
 def points(experiment: Experiment) -> int:
     matrix = experiment.matrix
-    return prod(map(len, (matrix.network or "-", matrix.backend, matrix.precision, *matrix.options.values())))
+    models = matrix.network or experiment.every_workload
+    return prod(map(len, (models, matrix.backend, matrix.precision, *matrix.options.values())))
 
 
 @settings(max_examples=30, deadline=None)
@@ -122,7 +124,7 @@ def test_a_job_only_where_the_device_can(experiment: Experiment, devices: list[D
 @given(experiments().filter(lambda experiment: "deep" not in experiment.matrix.options.get("nap.pod.depth", ())))
 def test_size_counts_what_expand_makes(experiment: Experiment) -> None:
     every = tuple(
-        EngineFacts(name=name, takes=("network",), axes=(DEPTH.model_copy(update={"bounds": (1, 3)}),))
+        EngineFacts(name=name, takes=("network", "onnx"), axes=(DEPTH.model_copy(update={"bounds": (1, 3)}),))
         for name in (OURS.name, NAP.name, AWAY.name, "none_has_it")
     )
     able = make.device("A", *(make.api(name, *Precision) for name in Api)).model_copy(update={"engines": every})

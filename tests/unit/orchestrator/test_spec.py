@@ -67,6 +67,29 @@ def test_figures_of_their_own_are_refused_in_files_and_left_out_of_old_ledgers()
     assert Experiment.model_validate(yaml.safe_load(old)).published is None
 
 
+def test_several_workloads_are_told_apart_by_their_place_in_the_list() -> None:
+    several = "[{netwrk: lenet}, {onnx: a.onnx, seed: many}, {network: lenet, dataset: {shard: 0}}]"
+    found = problems(GOOD.replace("{network: squeezenet_v1_0}", several))
+    assert found["workload[0].netwrk"].startswith("3:13 unknown field; did you mean `network`?")
+    assert found["workload[1].seed"] == "3:50 expected a whole number, got 'many'"
+    assert found["workload[2].dataset.shard"] == "3:91 expected 1 or more, got 0"
+
+
+@pytest.mark.parametrize(
+    ("workloads", "more", "told"),
+    [
+        ("[{network: lenet}, {onnx: b/lenet.onnx}]", "", "two are called `lenet`"),
+        ("[{network: lenet}, {wait: 1 s}]", "", "several are models by `network` or `onnx`"),
+        ("[{network: lenet}, {network: alexnet}]", "sides: {candidate: {onnx: c.onnx}}", "leave out `sides: onnx,"),
+        ("[{network: lenet}, {onnx: b.onnx}]", "engine: {models: {mnn: x.mnn}}", "there are b, lenet"),
+        ("{network: lenet}", "engine: {models: {mnn: {lenet: x.mnn}}}", "give its file alone"),
+    ],
+)  # fmt: skip
+def test_workloads_that_are_no_list_of_models(workloads: str, more: str, told: str) -> None:
+    text = GOOD.replace("{network: squeezenet_v1_0}", workloads).replace("threads:", "engine: mnn, threads:") + more
+    assert told in " ".join(problems(text).values())
+
+
 def test_every_problem_is_listed_with_its_place() -> None:
     found = problems(
         "name: a\nworkload: {network: n}\nsampling:\n  block: 3\n  blocks: 0\n  deadline: 60\n"

@@ -9,14 +9,17 @@ import re
 
 import pytest
 
+from orchestrator.model.event import Sample
+from orchestrator.model.experiment.engine_settings import PrintedSample
 from tests.engine_outputs import Output, engines, outputs, read
 from tests.fuzz.mutations import mutate
+from workers.engines.agent import came_one_by_one, placed
 from workers.engines.folder import Unread
 
 CHANGES = int(os.environ.get("POCKETFARM_ENGINE_OUTPUTS", "200"))
 """Random changes of each engine's outputs; by hand 10000."""
 CLOSE = 1e-3
-PLAIN = {"benchncnn": r" +\S+  min = .*", "mnn_benchmark": r"\[ - \] .*"}
+PLAIN = {"benchncnn": r" *\S+  min = .*", "mnn_benchmark": r"\[ - \] .*"}
 """Tools that tell each figure once: in this line of theirs nothing shows a changed digit, and only cuts are tried."""
 
 
@@ -54,8 +57,13 @@ def test_a_changed_output_is_refused_or_read_right(name: str, seed: int) -> None
             refused += 1
             continue
         found = [each.duration_ns / 1e6 for each in told.samples]
-        assert found == pytest.approx(output.ms, rel=CLOSE), text
+        assert found == pytest.approx(output.ms, rel=max(CLOSE, checked_within(output))), text
     assert refused > CHANGES / 5, "changes that change nothing try nothing"
+
+
+def checked_within(output: Output) -> float:
+    """The share within which a tool tells a figure twice: llm_bench's second telling has two decimals."""
+    return 0.0051 * output.ms[0] / (1000 * output.asked.axes["tokens"]) if output.engine == "mnn_llm_bench" else 0.0
 
 
 def changed(output: Output, seeds: list[bytes], draw: random.Random) -> str:
@@ -66,6 +74,32 @@ def changed(output: Output, seeds: list[bytes], draw: random.Random) -> str:
         return mutate([output.text.encode()], draw).decode(errors="replace")
     before, after = output.text[: plain.start()], output.text[plain.end() :]
     return mutate([before.encode()], draw).decode(errors="replace") + plain[0] + after
+
+
+def test_lines_that_are_read_late_are_one_by_one_and_those_of_one_flush_are_not(seed: int) -> None:
+    """Samples of less than a millisecond on a busy machine, whose lines are read some ms after they were printed."""
+    draw = random.Random(seed)
+    for _ in range(50):
+        at, printed, late = 10**12, [], []
+        run = make_sample(at, 10**12)
+        for _ in range(draw.randint(60, 200)):
+            duration = draw.randint(10**6, 9 * 10**6)
+            at += duration + draw.choice((0, 0, 10**7))
+            printed.append(PrintedSample(duration, at))
+            late.append(PrintedSample(duration, max([at + draw.randint(0, 40_000_000), *(t for _, t in late[-1:])])))
+        assert came_one_by_one(run, printed) and came_one_by_one(run, late)
+        flushed = [PrintedSample(duration, at) for duration, _ in printed]
+        assert not came_one_by_one(run, flushed)
+        for found in (printed, late, flushed):
+            samples = placed(run, found)
+            ends = [each.start_ns + each.duration_ns for each in samples]
+            assert all(end <= after.start_ns for end, after in zip(ends, samples[1:], strict=False))
+            assert all(end <= told for end, (_, told) in zip(ends, found, strict=True)), "none ends after its line"
+        assert [each.start_ns + each.duration_ns for each in placed(run, printed)] == [told for _, told in printed]
+
+
+def make_sample(start_ns: int, duration_ns: int) -> Sample:
+    return Sample(seq=0, t_ns=start_ns, index=0, phase="timed", start_ns=start_ns, duration_ns=duration_ns)
 
 
 @pytest.mark.parametrize("name", ["executor_runner", "llama.cpp"])

@@ -8,12 +8,12 @@ from .failure import DeviceSlept, raise_for, raise_if_slept
 from .kill_log import is_crash
 from .printed_program import PrintedProgram, came_one_by_one, placed
 from .process import AgentRun, Follower, Started, has_turn, preparing, start_agent
-from .program_failure import Causes, ProgramFailed, cause_in, last_words, raise_failure
+from .program_failure import CAUSES, OUT_OF_MEMORY, Causes, ProgramFailed, cause_in, last_words, raise_failure
 from .request import AgentRequest, BlockRequest, expected_s, tenths, words
 
 __all__ = [
-    "AgentRequest", "AgentRun", "BlockRequest", "Causes", "DeviceSlept", "ExecProgram", "Follower", "PrintedProgram",
-    "ProgramFailed", "Started", "came_one_by_one", "cause_in", "drive", "expected_s", "has_turn", "is_crash",
-    "last_words", "lines_of", "placed", "preparing", "quietly", "raise_failure", "raise_for", "raise_if_slept",
-    "run_folder", "start_agent", "tenths", "words",
+    "CAUSES", "OUT_OF_MEMORY", "AgentRequest", "AgentRun", "BlockRequest", "Causes", "DeviceSlept", "ExecProgram",
+    "Follower", "PrintedProgram", "ProgramFailed", "Started", "came_one_by_one", "cause_in", "drive", "expected_s",
+    "has_turn", "is_crash", "last_words", "lines_of", "placed", "preparing", "quietly", "raise_failure", "raise_for",
+    "raise_if_slept", "run_folder", "start_agent", "tenths", "words",
 ]  # fmt: skip

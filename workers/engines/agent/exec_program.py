@@ -112,7 +112,11 @@ class ExecProgram(Reader):
     def judge(self) -> Verdict:
         agent = self.agent
         if agent.killed or signal_of(agent.events) == "SIGKILL":
-            told = f"; its log: {agent.killed_by}" if agent.killed_by else " without a word: most likely out of memory"
+            told = (
+                f"; its log: {agent.killed_by}"
+                if agent.killed_by
+                else " without a word: most likely out of memory; take a smaller model or batch"
+            )
             return Verdict(Outcome.KILLED, "killed", (f"the device ended the program{told}",))
         raise_for_process(agent, self.what, self.serial, self.own_causes)
         raise_for(agent, self.serial)

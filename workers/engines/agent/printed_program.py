@@ -13,7 +13,9 @@ from orchestrator.model.experiment.engine_settings import PrintedSample, Unread
 from .exec_program import ExecProgram, lines_of
 
 OVERLAP = 0.1
-"""A sample that is printed when it ends begins after the one before, but for this share of it."""
+LATE_NS, LATE_SHARE = 50_000_000, 0.25
+"""A line that is printed when its sample ends comes so late at most: a share of the sample, or ns that count for little
+in the 30 s of an energy's load and are a share of all samples."""
 
 
 @dataclass
@@ -48,28 +50,34 @@ class PrintedProgram(ExecProgram):
 
 
 def came_one_by_one(run: Sample, found: Sequence[PrintedSample]) -> bool:
-    """Return whether each line came when its sample was over: none begins before the one before it has ended."""
-    begun = [each.t_ns - each.duration_ns for each in found]
-    slack = [OVERLAP * each.duration_ns for each in found]
-    ends = [run.start_ns, *(each.t_ns for each in found)]
-    return bool(found) and all(start + some >= end for start, some, end in zip(begun, slack, ends, strict=False))
+    """Return whether each line came when its sample was over, or not long after: a busy device reads lines late."""
+    if not found or found[0].t_ns - found[0].duration_ns < run.start_ns - OVERLAP * found[0].duration_ns:
+        return False
+    slack = min(LATE_NS, LATE_SHARE * sum(each.duration_ns for each in found))
+    lateness = (each.t_ns - end for each, end in zip(found, _ends(found, found[-1].t_ns), strict=True))
+    return all(late <= max(OVERLAP * each.duration_ns, slack) for each, late in zip(found, lateness, strict=True))
 
 
 def placed(run: Sample, found: Sequence[PrintedSample], mean_of: int = 1) -> list[Sample]:
-    """Return the samples of a run of the program: where their lines came if they came one by one, else one after the
-    other up to the last line. `mean_of`: the runs of which each is the mean."""
-    one_by_one, last_ns = came_one_by_one(run, found), run.start_ns + run.duration_ns  # a line may be read afterwards
-    left_ns = sum(each.duration_ns for each in found) * mean_of
+    """Return the samples of a run of the program, each as late as its line and the samples behind it allow. `mean_of`:
+    the runs of which each is the mean."""
+    last_ns = run.start_ns + run.duration_ns  # a line may be read afterwards
     samples = []
-    for place, each in enumerate(found):
-        start_ns = min((each if one_by_one else found[-1]).t_ns, last_ns)
-        start_ns -= each.duration_ns * mean_of if one_by_one else left_ns
-        left_ns -= each.duration_ns * mean_of
+    for place, (each, end_ns) in enumerate(zip(found, _ends(found, last_ns, mean_of), strict=True)):
         update = {
             "index": run.index if len(found) == 1 else place,
-            "start_ns": max(run.start_ns, start_ns),
+            "start_ns": max(run.start_ns, end_ns - each.duration_ns * mean_of),
             "duration_ns": each.duration_ns,
             "mean_of": mean_of,
         }
         samples.append(run.model_copy(update=update))
     return samples
+
+
+def _ends(found: Sequence[PrintedSample], last_ns: int, mean_of: int = 1) -> list[int]:
+    """Return when each sample ended at the latest: before its line came, and before the next began."""
+    ends = []
+    for each in reversed(found):
+        ends.append(last_ns := min(last_ns, each.t_ns))
+        last_ns -= each.duration_ns * mean_of
+    return ends[::-1]

@@ -15,6 +15,11 @@ from .process import AgentRun
 LAST_LINES = 5
 Causes = Sequence[tuple[str, str, str]]
 """Expression, cause, remedy."""
+OUT_OF_MEMORY = (
+    r"(?i)out of memory|bad_alloc|MemoryError|(cannot|unable to|failed to) allocate|insufficient memory",
+    "out_of_memory",
+    "take a smaller model, batch or context",
+)
 CAUSES: Causes = (
     (
         r"CANNOT LINK EXECUTABLE.*library|error while loading shared libraries|dlopen failed: library",
@@ -22,7 +27,7 @@ CAUSES: Causes = (
         "put the library beside the program, or into `lib/` there: both are searched",
     ),
     (
-        r"Exec format error|has bad ELF magic|wrong ELF class|is for EM_|has unexpected e_machine",
+        r"Exec format error|has bad ELF magic|wrong ELF class|is for EM_|has unexpected e_machine|invalid ELF header",
         "wrong_abi",
         "build it for the device's ABI (`farm devices` shows it): a script needs `#!` and the path of its interpreter",
     ),
@@ -37,8 +42,10 @@ CAUSES: Causes = (
         "wrong_library",
         "bring the library that it was built with",
     ),
+    OUT_OF_MEMORY,
 )
-"""Words of loaders and kernels -> cause and remedy."""
+"""Words of loaders, kernels and allocators -> cause and remedy."""
+LONGER = "give `sampling.deadline` more, or ask for fewer samples; one that hangs tells more when it is run by hand"
 CRASHES = {"SIGILL": "it has instructions that this processor lacks: build it for an older one"}
 
 
@@ -49,11 +56,14 @@ class ProgramFailed(StableError):
 
 
 def raise_for_process(agent: AgentRun, what: str, serial: str, own: Causes = ()) -> None:
-    """Raise ProgramFailed where the program was not started, or did not end with 0. `own`: words of this program."""
+    """Raise ProgramFailed where the program was not started, or did not end in time and with 0. `own`: words of this
+    program."""
     error = agent.error
-    if error is None or error.code != "program_failed":
+    if error is None or error.code not in ("program_failed", "deadline"):
         return
     lines = [event for event in agent.events if isinstance(event, Line)]
+    if error.code == "deadline":
+        raise_failure(error.code, f"`{what}` was {error.message}{last_words(lines)}", serial, LONGER)
     said, name = last_words(lines), signal_of(agent.events)
     text = "\n".join([error.message, *(line.text for line in lines[-50:])])
     cause, remedy = ProgramFailed.cause, "run it by hand on the device, with the same words"

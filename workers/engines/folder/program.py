@@ -11,15 +11,23 @@ from orchestrator.model.device import ApiFacts
 from orchestrator.model.event import Device, Event, Line, Sample
 from workers.connection.base import DeviceConnection
 from workers.devices.install import file_sha256, put_files
-from workers.engines.agent import Causes, PrintedProgram, cause_in, last_words, lines_of, placed, raise_failure
+from workers.engines.agent import (
+    OUT_OF_MEMORY,
+    Causes,
+    PrintedProgram,
+    cause_in,
+    last_words,
+    lines_of,
+    placed,
+    raise_failure,
+)  # fmt: skip
 from workers.engines.engine import Verdict
 
 from .tool import Asked, Told, Tool
 
 HOW = "docs/howto/engines-of-phones.md"
 REFUSES: Causes = (
-    (r"(?i)out of memory|bad_alloc|(cannot|unable to|failed to) allocate|insufficient memory", "out_of_memory",
-     "take a smaller model, batch or context"),
+    OUT_OF_MEMORY,
     (
         r"(?i)failed to (load|mmap|open|read|create context)[^\n]*(model|graph|file)|unable to load model|"
         r"invalid model|NO_SUCHFILE|INVALID_PROTOBUF|NOT_IMPLEMENTED|Loading of method|load_param|"

@@ -91,11 +91,16 @@ def rounding_doubts(checks: Iterable[OutputCheck]) -> tuple[Doubt, ...]:
 def wrong(checks: tuple[OutputCheck, ...]) -> tuple[str, ...]:
     """Reasons for an invalid record; empty where all is well."""
     return tuple(
-        f"output {check.name!r} differs from the reference by {check.max_abs_difference:.3g}, "
-        f"more than {check.tolerance:.3g}: {_cause(check)}"
+        f"output {check.name!r} differs from the reference {_by(check)}: {_cause(check)}"
         for check in checks
         if not check.ok
     )
+
+
+def _by(check: OutputCheck) -> str:
+    if check.max_abs_difference == sys.float_info.max:
+        return "in size, or has numbers that are none (NaN, infinite)"
+    return f"by {check.max_abs_difference:.3g}, more than {check.tolerance:.3g}"
 
 
 def _cause(check: OutputCheck) -> str:

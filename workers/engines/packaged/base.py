@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -111,12 +112,16 @@ class PackagedEngine(Engine):
         return {"model.onnx": model}
 
     def convert(self, program: Path, options: Sequence[str], folder: Path, made: Sequence[Path]) -> None:
-        """Run a converter, a program or a script, in a folder, in which it is to make files. Raises Unsupported."""
+        """Run a converter, a program or a script, in a folder, in which it is to make files; of other programs it finds
+        those of the engine's environment alone. Raises Unsupported."""
         with program.open("rb") as file:  # a script names its Python by the folder of when it was installed
             first = [str(self.environment.python)] if file.read(2) == b"#!" or program.suffix == ".py" else []
         argv = [*first, str(program), *options]
+        alone = {**os.environ, "PATH": str(self.environment.python.parent)}  # MNN's calls pip, whosever that is
         try:
-            done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=CONVERT_S)
+            done = subprocess.run(
+                argv, cwd=folder, env=alone, capture_output=True, text=True, check=False, timeout=CONVERT_S
+            )
             said = "" if done.returncode == 0 else _last_words(done.stderr + done.stdout)
         except subprocess.TimeoutExpired:
             said = f"it was not done after {CONVERT_S} s"

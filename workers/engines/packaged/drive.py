@@ -128,7 +128,7 @@ def main() -> int:
         tell(error=f"{type(e).__name__}: {e}"[:SAID])
         answers.flush()
         os._exit(REFUSED)
-    tell(done=len(samples))
+    tell(done=len(samples), written=True)
     answers.flush()
     os._exit(0)  # some engines crash while they are taken down
 

@@ -15,14 +15,26 @@ import numpy.typing as npt
 from pydantic import BaseModel, Field, ValidationError
 
 from orchestrator.model.device import ApiFacts, Precision
+from orchestrator.model.errors import DeviceSick
 from orchestrator.model.event import Device, Event, Line, Phase, Process, Sample, Setup
 from orchestrator.model.record import Outcome
 from workers.connection.base import DeviceConnection
-from workers.engines.agent import ExecProgram, last_words, lines_of, raise_failure
+from workers.engines.agent import CAUSES, Causes, ExecProgram, cause_in, last_words, lines_of, raise_failure
 from workers.engines.engine import Engine, Verdict
 from workers.engines.models import Arrays, predictions, rounding_doubts, verify, wrong
 
 RESULT, OUTPUT = "result.npz", "output:"
+INSTALL = "install the engine again: `farm engines remove NAME`, then `farm engines install NAME`"
+FAULTS: Causes = (
+    (r"^(ImportError|ModuleNotFoundError): |cannot open shared object file", "library_missing", INSTALL),
+    (
+        r" was asked for$|finds no \w+ device",
+        "wrong_device",
+        "bring what that device needs, or leave the configuration out",
+    ),
+    *CAUSES,
+)
+"""Words of an engine that cannot run a model as asked, for another reason than the model."""
 
 
 class _Told(BaseModel):
@@ -56,7 +68,13 @@ class DrivenProgram(ExecProgram):
 
     def collect(self, connection: DeviceConnection, folder: str) -> None:
         with tempfile.TemporaryDirectory(prefix="pocketfarm-") as own:
-            connection.pull(f"{folder}/{RESULT}", Path(own, RESULT))
+            try:
+                connection.pull(f"{folder}/{RESULT}", Path(own, RESULT))
+            except DeviceSick:
+                if "written" in self._told():
+                    raise
+                self.unread = "it ended with exit status 0, and wrote no result"
+                return
             self.load(Path(own, RESULT).read_bytes())
         self.check()
 
@@ -119,11 +137,12 @@ class DrivenProgram(ExecProgram):
         )  # fmt: skip
 
     def judge(self) -> Verdict:
-        if error := self._told().get("error"):
-            raise_failure(
-                "engine_refused", f"{self.what} cannot run this model as asked: {error}", self.serial,
-                "leave the configuration out, or take another model or version: `farm engines`",
-            )  # fmt: skip
+        if error := str(self._told().get("error") or ""):
+            refused = "engine_refused", "leave the configuration out, or take another model or version: `farm engines`"
+            cause, remedy = cause_in(error, FAULTS) or refused
+            printed = [line for line in lines_of(self.agent.events) if line.stream == "stderr"]
+            said = f"{self.what} cannot run this model as asked: {error}{last_words(printed) if printed else ''}"
+            raise_failure(cause, said, self.serial, remedy.replace("NAME", self.engine.name))
         return super().judge()
 
     def judge_result(self) -> Verdict:

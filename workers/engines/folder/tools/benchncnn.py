@@ -16,7 +16,7 @@ from orchestrator.model.event import Line
 from orchestrator.model.experiment.engine_settings import Printed
 from workers.engines.folder import Asked, FolderEngine, Told, Unread, WrongDevice, agreed, number, one_match
 
-ROW = r" *\S+  min = +(?P<min>[0-9.]+)  max = +(?P<max>[0-9.]+)  avg = +(?P<avg>[0-9.]+)"
+ROW = r" *\S+  min = +(?P<min>\d+\.\d\d)  max = +(?P<max>\d+\.\d\d)  avg = +(?P<avg>\d+\.\d\d)"
 MEAN = Printed(regex=r"^ *\S+  min = .*  avg = +(?P<sample>[0-9.]+)$", unit="ms", stream="stderr")
 GPU = re.compile(r"\[0 (?P<name>[^\]]+)\]  queueC=")
 

@@ -12,7 +12,8 @@ from orchestrator.model.event import Line
 from orchestrator.model.experiment.engine_settings import Printed
 from workers.engines.folder import Asked, FolderEngine, Told, Unread, WrongDevice, agreed, number, one_match
 
-ROW = r"\[ - \] \S+ +max = +(?P<max>[0-9.]+) ms  min = +(?P<min>[0-9.]+) ms  avg = +(?P<avg>[0-9.]+) ms"
+MS = r"\d+\.\d{3}"
+ROW = rf"\[ - \] \S+ +max = +(?P<max>{MS}) ms  min = +(?P<min>{MS}) ms  avg = +(?P<avg>{MS}) ms"
 MEAN = Printed(regex=r"^\[ - \] .*avg = +(?P<sample>[0-9.]+) ms$", unit="ms", stream="stdout")
 TYPES = {Api.CPU: (0, "CPU"), Api.OPENCL: (3, "OpenCL"), Api.VULKAN: (7, "Vulkan")}
 PRECISIONS = {Precision.FP32: 1, Precision.FP16: 2}

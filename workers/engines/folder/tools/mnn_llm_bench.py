@@ -29,7 +29,7 @@ from workers.engines.folder import (
 BACKENDS = {Api.CPU: "cpu", Api.OPENCL: "opencl"}
 PRECISIONS = {Precision.FP32: 1, Precision.FP16: 2}
 """`High` and `Low` of MNN."""
-ROW = r"\|(?P<cells>.+)\| +(?P<test>(?:pp|tg)\d+) +\| +(?P<rate>[0-9.]+) ± [0-9.]+ +\|.*"
+ROW = r"\|(?P<cells>.+)\| +(?P<test>(?:pp|tg)\d+) +\| +(?P<rate>\d+\.\d\d) ± \d+\.\d\d +\|.*"
 
 
 class MnnLlmBench(FolderEngine):
