@@ -100,8 +100,7 @@ def time_axis(
         axes.axvline(day(moment), color=EVENTS[kind], linewidth=1.0, linestyle=(0, (1, 2)), zorder=0.9)
     if span:
         axes.set_xlim(day(span[0]), day(span[1]))
-    least, most = (3, 7) if width_px > NARROW_PX else (2, 5)  # 3 of 5: two to three minutes have none that fits
-    locator = AutoDateLocator(minticks=least, maxticks=most)
+    locator = AutoDateLocator(minticks=2 + (width_px > NARROW_PX), maxticks=7 if width_px > NARROW_PX else 5)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=False))
 

@@ -302,7 +302,8 @@ def test_the_climb_of_a_run_is_seen_and_its_times_are_plain(seed: int) -> None:
 
 @pytest.mark.parametrize("width_px", [NARROW_PX, WIDTH_PX])
 def test_every_span_of_time_has_marks_below_it(width_px: float, seed: int) -> None:
-    """Seconds to years, most often two or three of a unit: no warning of Matplotlib's that it finds no distance."""
+    """Seconds to years, most often two to three of a unit, for which three to five times have no distance that fits:
+    Matplotlib would warn."""
     random = Random(seed)
     for unit_s in (1, 60, 3600, 86_400, 30 * 86_400, 365 * 86_400):
         for count in (random.uniform(2, 3), random.uniform(1, 60)):
