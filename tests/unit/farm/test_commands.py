@@ -38,7 +38,7 @@ COMMANDS = set(typer.main.get_command(application()).commands)  # type: ignore[a
 EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
-    "tune", "dataset", "agreement", "audit", "records", "retry", "ledger", "host", "hold", "compare", "changes",
+    "tune", "dataset", "agreement", "audit", "records", "retry", "ledger", "login", "logout", "host", "hold", "compare", "changes",
     "history", "nightly", "morning", "plot", "queue", "job", "web", "quantize", "metrics", "explain", "engines",
     "rank", "people", "tokens", "projects",
 }  # fmt: skip
