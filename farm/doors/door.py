@@ -67,7 +67,9 @@ class Door(Protocol):
 
 
 @contextmanager
-def open_door(state: Path | None, login: Login | None = None, by: str = COMMAND_LINE, *, running: bool = False) -> Iterator[Door]:
+def open_door(
+    state: Path | None, login: Login | None = None, by: str = COMMAND_LINE, *, running: bool = False
+) -> Iterator[Door]:
     """Open the farm that a command uses: that of the folder `state`, that of `login`, or as settings and log-in say.
     `running`: it must run.
 
