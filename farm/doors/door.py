@@ -68,12 +68,15 @@ class Door(Protocol):
 
 
 @contextmanager
-def open_door(state: Path | None, login: Login | None = None, by: str = COMMAND_LINE) -> Iterator[Door]:
+def open_door(
+    state: Path | None, login: Login | None = None, by: str = COMMAND_LINE, *, running: bool = False
+) -> Iterator[Door]:
     """Open the farm that a command uses: that of the folder `state`, that of `login`, or as settings and log-in say.
+    `running`: it must run.
 
     Raises SetupError, ServiceDown.
     """
-    from farm.access import open_ledger, settings_of, user_by
+    from farm.access import connect, open_ledger, settings_of, user_by
     from farm.endpoints import chosen
 
     settings = settings_of(state)
@@ -85,6 +88,8 @@ def open_door(state: Path | None, login: Login | None = None, by: str = COMMAND_
         return
     from .here import Here
 
+    if running:
+        connect(settings)
     with open_ledger(settings) as ledger:
         yield Here(settings, ledger, user_by(by))
 

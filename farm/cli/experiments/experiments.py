@@ -13,7 +13,6 @@ from farm.cli.output import EXPERIMENTS, Interrupted, JsonOption, StateOption, l
 from farm.doors import experiment_or_job, open_door
 from orchestrator.model.people import COMMON
 
-from .experiment_rows import show_all, show_one, stopped_of
 from .outcomes import TIMED_OUT, all_ok, outcomes, present
 from .submission import confirm_size, print_submission
 
@@ -71,13 +70,14 @@ def run(
     from orchestrator import spec as specs
     from orchestrator.report import wording
 
+    from .experiment_rows import stopped_of
     from .waiting import end_data, follow_to_end, give_up, seconds_of
 
     limit_s = seconds_of(timeout)
     if limit_s is not None and not wait:
         raise typer.BadParameter("it belongs to --wait", param_hint="--timeout")
     experiment = specs.load(spec)
-    with open_door(state) as door:
+    with open_door(state, running=True) as door:
         confirm_size(experiment, door.ask(answers.devices, most=1).total, yes=yes)
         submission = door.submit(spec, again=again, project=project)
         print_submission(submission)
@@ -131,6 +131,8 @@ def status(
     """
     from dashboards.answers import answers
 
+    from .experiment_rows import show_all, show_one
+
     with open_door(state) as door:
         for why in door.ask(answers.closed_hosts):
             say(why)
@@ -165,7 +167,7 @@ def watch(
     from .waiting import end_data, follow_to_end, give_up, seconds_of
 
     limit_s = seconds_of(timeout)
-    with open_door(state) as door:
+    with open_door(state, running=True) as door:
         row = None if everything else door.find(experiment)
         title = row.name if row else "all experiments"
         experiment_id = row.experiment if row else None

@@ -75,7 +75,7 @@ def show(
     if serial is not None and settings is not None:
         _show_stored(settings, serial, as_json)
         return
-    with open_door(state) as door:
+    with open_door(state, running=True) as door:
         found = door.every(answers.devices)
     if serial is None:
         if as_json:

@@ -40,7 +40,7 @@ EXPECTED = {
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
     "tune", "dataset", "agreement", "audit", "records", "retry", "ledger", "host", "hold", "compare", "changes",
     "history", "nightly", "morning", "plot", "queue", "job", "web", "quantize", "metrics", "explain", "engines",
-    "rank", "people", "tokens", "projects",
+    "rank", "people", "tokens", "projects", "login", "logout",
 }  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def test_help_has_an_example_and_the_common_options(farm: Run, command: str) -> 
     assert f"farm {command}" in out
     assert "Example:" in out
     assert "--json" in out
-    if command not in ("networks", "schema", "energy", "dataset", "changes", "quantize", "explain"):
+    if command not in ("networks", "schema", "energy", "dataset", "changes", "quantize", "explain", "login", "logout"):
         assert "--state" in out
     assert err == ""
 
