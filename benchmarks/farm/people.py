@@ -40,7 +40,7 @@ SUBMISSION = "submission"
 FREE = 2
 """Phones that are not held."""
 TURNS = 4
-"""Without people, with them, without, with."""
+"""Turns of a measurement: without people, with them, without, with."""
 SUBMITTED_WITHIN_S = 20.0
 GONE_S = 120.0
 

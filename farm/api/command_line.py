@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from orchestrator.model.errors import FarmError, ModelFileError
+from orchestrator.model.errors import FarmError
 
 Option = str | int | float | bool | Path | Sequence[str] | None
 """True gives the option alone, a sequence repeats it, None and False leave it out."""
@@ -125,6 +125,8 @@ class CommandLine:
         """A new folder there with these files by name; it is removed at the end."""
         with ExitStack() as stack:
             scratch = Path(stack.enter_context(TemporaryDirectory(prefix="farm-models-")))
+            from farm.doors.one_file import in_one_file
+
             files = {name: in_one_file(path, scratch / name) for name, path in (files or {}).items()}
             if not self.host:
                 here = stack.enter_context(TemporaryDirectory(prefix="farm-"))
@@ -212,21 +214,3 @@ def _unreachable(host: str, said: bytes) -> CommandFailed:
         f"{host} cannot be reached: {said.decode(errors='replace').strip()}",
         remedy=f"`ssh {host} farm --version` must work without a password; name the command with Farm(command=...)",
     )
-
-
-def in_one_file(path: Path, copy: Path) -> Path:
-    """The file, or a copy of a model with the data inside that lie beside it. Raises ModelFileError."""
-    if path.suffix != ".onnx":
-        return path
-    from kernels.errors import CompileError
-    from kernels.frontend.one_file import one_file
-    from kernels.frontend.onnx.reading.model_file import read_model
-
-    try:
-        content = one_file(read_model(path), path)
-    except CompileError as e:
-        raise ModelFileError(str(e)) from e
-    if content is None:
-        return path
-    copy.write_bytes(content)
-    return copy

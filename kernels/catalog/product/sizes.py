@@ -27,7 +27,7 @@ class Product:
     """Rows of the result lie as matrix units have them, where a tile can write them so."""
 
     packed: PackedFormat | None = None
-    """How the right operand lies packed in memory; such products as cannot read it so read an unpacked copy."""
+    """The packing of the right operand in memory. Products that cannot read it so read an unpacked copy."""
 
     @property
     def columns4(self) -> int:

@@ -8,9 +8,10 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator.ledger.database import Database
-from orchestrator.ledger.tables import ANSWERS
 from orchestrator.model.errors import KeyTaken, SpecError
 from orchestrator.model.rights import Once
+
+from .tables import ANSWERS
 
 KEPT_S = 86_400.0
 

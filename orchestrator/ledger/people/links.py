@@ -8,9 +8,9 @@ from sqlalchemy import Connection, insert, select, update
 
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import AnyRow
-from orchestrator.ledger.tables import LINKS
 from orchestrator.model.rights import Link
 
+from .tables import LINKS
 from .tokens import USED_S, digest, new_secret
 
 

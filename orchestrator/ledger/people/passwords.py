@@ -12,9 +12,9 @@ from argon2.profiles import RFC_9106_LOW_MEMORY
 from sqlalchemy import select, update
 
 from orchestrator.ledger.database import Database
-from orchestrator.ledger.tables import PEOPLE
 from orchestrator.model.people import Use
 
+from .tables import PEOPLE
 from .tokens import revoke_of
 
 HASHER = PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)

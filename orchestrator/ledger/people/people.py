@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import AnyRow, JobState
-from orchestrator.ledger.tables import EXPERIMENTS, JOBS, MEMBERS, PEOPLE, PROJECTS
+from orchestrator.ledger.tables import EXPERIMENTS, JOBS
 from orchestrator.model.live.usage import Account, Used
 from orchestrator.model.people import COMMON, Kind, Role
 from orchestrator.model.rights import USUAL, Grants, Person, Project, Terms
@@ -20,6 +20,7 @@ from orchestrator.model.rights import USUAL, Grants, Person, Project, Terms
 from . import tokens
 from .answers import Answers
 from .links import Links, revoke_links_of
+from .tables import MEMBERS, PEOPLE, PROJECTS
 from .usage import used
 
 if TYPE_CHECKING:

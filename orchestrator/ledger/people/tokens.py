@@ -12,9 +12,10 @@ from sqlalchemy import Connection, insert, select, update
 
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import AnyRow
-from orchestrator.ledger.tables import MEMBERS, PEOPLE, TOKENS
 from orchestrator.model.people import Role, Use
 from orchestrator.model.rights import Grants, Token
+
+from .tables import MEMBERS, PEOPLE, TOKENS
 
 PREFIX = "farm_"
 """The start of a token's text, by which those who look for lost secrets know it."""

@@ -11,8 +11,10 @@ from sqlalchemy import BindParameter, Connection, Executable, bindparam, select
 from sqlalchemy.dialects import sqlite
 
 from orchestrator.ledger.database import execute_many, padded
-from orchestrator.ledger.tables import EXPERIMENTS, USAGE
+from orchestrator.ledger.tables import EXPERIMENTS
 from orchestrator.model.live.usage import Account, Used, recent_s, week_of, weight
+
+from .tables import USAGE
 
 _THESE: BindParameter[Any] = bindparam("these", expanding=True)
 _ACCOUNTS = select(EXPERIMENTS.c.sequence, EXPERIMENTS.c.project, EXPERIMENTS.c.submitted_by).where(

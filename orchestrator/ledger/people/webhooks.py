@@ -10,8 +10,10 @@ from sqlalchemy import ColumnElement, Connection, exists, func, insert, select, 
 
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import OPEN, AnyRow
-from orchestrator.ledger.tables import DELIVERIES, EXPERIMENTS, JOBS, NIGHTS, WEBHOOKS
+from orchestrator.ledger.tables import EXPERIMENTS, JOBS, NIGHTS
 from orchestrator.model.rights import Webhook
+
+from .tables import DELIVERIES, WEBHOOKS
 
 FIRST_S, LONGEST_S, MOST_TRIES = 10.0, 21_600.0, 10
 """The time to the second try, four times as long before each further one, and the number of tries, in a day."""
