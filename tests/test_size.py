@@ -14,15 +14,15 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 48_435,  # 1_120: other spellings; 855: one token; 400: packed weights; 1_500: models; 930: types
-    "orchestrator": 54_850,  # 1_895: people; 765: heat, answers as service; 350: energy by phase; 515: engines
-    "workers": 18_315,  # 100: versions of engines; 40: heat ends a run; 1_000: tools for phones; 1_890: packages
+    "kernels": 49_125,  # 690: packed weights on GPUs and once in memory, norms in products; 1_120: spellings
+    "orchestrator": 56_115,  # 3_100: people, shares, links, webhooks; 135: several workloads; 765: heat
+    "workers": 18_375,  # 55: causes of engines; 100: versions of engines; 1_000: tools for phones; 1_890: packages
     "device_agent": 19_405,  # 40: norms in products; 335: packed weights; 155: heat, answers served; 440: generation
     "virtual_phones": 8_275,  # 55: phases of power
-    "farm": 13_010,  # 200: people; 70: engines added; 125: `rank`, output read again; 125: `infer`; 500: sizes
-    "dashboards": 5_455,  # 880: the HTTP API; 60: the ranking; 300: results and downloads on pages, the glossary
-    "benchmarks": 11_840,  # 210: people who read and submit; 100: packed weights; 250: tokens behind contexts
-    "tests": 80_395,  # 50: weights once in memory; 670: people; 535: heat; 470: spellings; 470: energy by phase
+    "farm": 13_945,  # 935: log in from afar, doors; links, shares; 200: people; 125: `rank`; 125: `infer`; 500: sizes
+    "dashboards": 6_410,  # 950: people log in, files, the calendar; 880: the API; 300: downloads
+    "benchmarks": 11_865,  # 25: packed tokens; 210: people who read and submit; 100: packed weights; 250: tokens
+    "tests": 81_995,  # 1_600: shares, people, doors, webhooks, packed GPUs; 670: people; 535: heat; 470: spellings
 }
 
 
