@@ -18,7 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from orchestrator.model.errors import FarmError, ModelFileError
+from farm.doors.one_file import in_one_file
+from orchestrator.model.errors import FarmError
 
 Option = str | int | float | bool | Path | Sequence[str] | None
 """True gives the option alone, a sequence repeats it, None and False leave it out."""
@@ -212,21 +213,3 @@ def _unreachable(host: str, said: bytes) -> CommandFailed:
         f"{host} cannot be reached: {said.decode(errors='replace').strip()}",
         remedy=f"`ssh {host} farm --version` must work without a password; name the command with Farm(command=...)",
     )
-
-
-def in_one_file(path: Path, copy: Path) -> Path:
-    """The file, or a copy of a model with the data inside that lie beside it. Raises ModelFileError."""
-    if path.suffix != ".onnx":
-        return path
-    from kernels.errors import CompileError
-    from kernels.frontend.one_file import one_file
-    from kernels.frontend.onnx.reading.model_file import read_model
-
-    try:
-        content = one_file(read_model(path), path)
-    except CompileError as e:
-        raise ModelFileError(str(e)) from e
-    if content is None:
-        return path
-    copy.write_bytes(content)
-    return copy

@@ -118,8 +118,9 @@ class There:
         return Told(self.line.act(name, once=RIGHTS[name].once, **body))
 
     def submit(self, file: Path, *, again: bool, project: str) -> Done:
-        from farm.api.command_line import in_one_file
         from orchestrator import spec
+
+        from .one_file import in_one_file
 
         spec.load(file)  # what is wrong with it is told by its own lines
         tree = spec.yaml_tree.read(file.read_text()).data
