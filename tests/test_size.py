@@ -21,6 +21,7 @@ LINES = {
     "virtual_phones": 8_275,  # 55: phases of power
     "farm": 13_945,  # 935: log in from afar, doors; links, shares; 200: people; 125: `rank`; 125: `infer`; 500: sizes
     "dashboards": 6_410,  # 950: people log in, files, the calendar; 880: the API; 300: downloads
+    "client": 440,
     "benchmarks": 11_865,  # 25: packed tokens; 210: people who read and submit; 100: packed weights; 250: tokens
     "tests": 81_995,  # 1_600: shares, people, doors, webhooks, packed GPUs; 670: people; 535: heat; 470: spellings
 }

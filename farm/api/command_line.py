@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from farm.doors.one_file import in_one_file
 from orchestrator.model.errors import FarmError
 
 Option = str | int | float | bool | Path | Sequence[str] | None
@@ -125,8 +126,6 @@ class CommandLine:
         """A new folder there with these files by name; it is removed at the end."""
         with ExitStack() as stack:
             scratch = Path(stack.enter_context(TemporaryDirectory(prefix="farm-models-")))
-            from farm.doors.one_file import in_one_file
-
             files = {name: in_one_file(path, scratch / name) for name, path in (files or {}).items()}
             if not self.host:
                 here = stack.enter_context(TemporaryDirectory(prefix="farm-"))

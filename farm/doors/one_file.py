@@ -1,4 +1,4 @@
-"""Models as one file each, as they travel to a farm elsewhere."""
+"""Models with the data that lie beside them, as one file."""
 
 from __future__ import annotations
 
