@@ -101,7 +101,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "kernels.codegen": ("render",),
     "kernels.memory": ("choose_layout", "fit_to_budget", "layout"),
     "kernels.reference": ("", "gradients", "inputs", "operations"),
-    "kernels.source": ("chunks", "dialects.opencl", "dialects.vulkan", "dot_products", "kernel", "tile"),
+    "kernels.source": ("chunks", "dialects.opencl", "dialects.vulkan", "dot_products", "kernel", "texts", "tile"),
     "kernels.training": ("",),
     "kernels.tuning": ("", "tune"),
     "orchestrator.answers": ("", "fleet", "glossary", "hosts", "story", "waiting"),

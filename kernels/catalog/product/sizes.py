@@ -27,7 +27,7 @@ class Product:
     """Rows of the result lie as matrix units have them, where a tile can write them so."""
 
     packed: PackedFormat | None = None
-    """How the right operand lies packed in memory; such products as cannot read it so read an unpacked copy."""
+    """The right operand's packing in memory; a product that cannot read it so reads an unpacked copy."""
 
     @property
     def columns4(self) -> int:
