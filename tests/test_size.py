@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 48_950,  # 915: packed weights; 1_120: other spellings; 855: one token; 1_500: models; 930: types
+    "kernels": 48_955,  # 915: packed weights; 1_120: other spellings; 855: one token; 1_500: models; 930: types
     "orchestrator": 54_055,  # 1_100: people; 765: heat, answers as service; 350: energy by phase; 515: engines
     "workers": 18_315,  # 100: versions of engines; 40: heat ends a run; 1_000: tools for phones; 1_890: packages
     "device_agent": 19_365,  # 335: packed weights; 155: heat, answers served; 440: generation; 430: `exec`; 350: types
@@ -22,7 +22,7 @@ LINES = {
     "farm": 13_010,  # 200: people; 70: engines added; 125: `rank`, output read again; 125: `infer`; 500: sizes
     "dashboards": 5_455,  # 880: the HTTP API; 60: the ranking; 300: results and downloads on pages, the glossary
     "benchmarks": 11_645,  # 115: packed weights; 40: energy by phase; 250: tokens behind contexts
-    "tests": 80_475,  # 130: packed weights; 670: people; 535: heat; 470: spellings; 470: energy by phase; 3_000: models, engines
+    "tests": 80_475,  # 130: packed weights; 670: people; 535: heat; 470: spellings; 3_000: models, engines
 }
 
 
