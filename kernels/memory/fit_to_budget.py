@@ -16,7 +16,7 @@ from kernels.lower.draft import Draft
 from kernels.lower.gpu import lower_gpu
 from kernels.options import Limits, Options
 from kernels.passes import prepare
-from kernels.passes.split_weights import largest_weight, oversized, split_weights
+from kernels.passes.split_weights import DIVISIBLE, largest_weight, oversized, split_weights
 
 from .choose_layout import fits, place_memory, total_bytes
 from .floor import Floor, floor_of
@@ -159,7 +159,7 @@ def _divided(graph: Graph, way: Way, options: Options, limits: Limits) -> tuple[
         f"{_bytes(prepared.constants[node.inputs[1]], options)} bytes of weights exceed the largest "
         f"buffer of {limits.max_buffer_bytes}"
         for node in prepared.nodes
-        if node.name in cuts
+        if node.op in DIVISIBLE and node.name in cuts
     }
     return split_weights(prepared, cuts), in_parts
 

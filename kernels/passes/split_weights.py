@@ -16,6 +16,8 @@ from kernels.options import Limits, Options
 from .channels.split_channels import Range
 from .rewrite import rebuilt
 
+DIVISIBLE = ("conv", "dense")
+"""Operations whose weights may be divided."""
 _OPERANDS = 4
 """Input, weight, bias, residual."""
 _OF_PANELS = 1.05
@@ -47,8 +49,9 @@ def split_weights(graph: Graph, cuts: Mapping[str, Sequence[Range]]) -> Graph:
     constants: dict[str, Array] = {}
     shapes = dict(graph.shapes)
     for node in graph.nodes:
-        parts = [_part(node, cut) for cut in cuts.get(node.name, ())]
-        for part, cut in zip(parts, cuts.get(node.name, ()), strict=True):
+        own = cuts.get(node.name, ()) if node.op in DIVISIBLE else ()  # others may have a layer's name
+        parts = [_part(node, cut) for cut in own]
+        for part, cut in zip(parts, own, strict=True):
             constants |= _constants(graph, node, part, cut)
             nodes += [piece for piece in _residual(node, part, cut) if piece.output not in shapes]
             n, _, *rest = shapes[node.output]
