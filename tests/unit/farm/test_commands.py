@@ -40,7 +40,7 @@ EXPECTED = {
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
     "tune", "dataset", "agreement", "audit", "records", "retry", "ledger", "host", "hold", "compare", "changes",
     "history", "nightly", "morning", "plot", "queue", "job", "web", "quantize", "metrics", "explain", "engines",
-    "rank", "people", "tokens", "projects", "login", "logout",
+    "rank", "people", "tokens", "projects", "login", "logout", "links", "webhooks",
 }  # fmt: skip
 
 
