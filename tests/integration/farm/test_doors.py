@@ -203,7 +203,7 @@ def test_who_logs_in_needs_no_more_words(
 def test_the_notebook_and_the_small_client_see_the_same(lab: Lab, told: dict[str, list[str]]) -> None:
     url = f"http://127.0.0.1:{lab.port}"
     here, there = Farm(lab.state), Farm(url, token=lab.own)
-    for name in ("ok-a", "failed-a"):
+    for name in ("ok-a", "invalid-a"):
         assert here.experiment(name).results().equals(there.experiment(name).results())
         assert here.experiment(name).samples().equals(there.experiment(name).samples())
         assert here.experiment(name).status() == there.experiment(name).status()
