@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import re
@@ -82,15 +83,15 @@ class Both:
     def here(self, words: list[str]) -> Printed:
         self._patch.delenv("FARM_SERVER", raising=False)
         self._patch.setenv("FARM_STATE", str(self.lab.state))
-        return self._printed(words)
+        return self.printed(words)
 
     def there(self, words: list[str], token: str = "") -> Printed:
         self._patch.delenv("FARM_STATE", raising=False)
         self._patch.setenv("FARM_SERVER", f"http://127.0.0.1:{self.lab.port}")
         self._patch.setenv("FARM_TOKEN", token or self.lab.own)
-        return self._printed(words)
+        return self.printed(words)
 
-    def _printed(self, words: list[str]) -> Printed:
+    def printed(self, words: list[str]) -> Printed:
         self.lab.host.announce()
         self._captured.readouterr()
         status = main(words)
@@ -173,39 +174,36 @@ def test_who_logs_in_needs_no_more_words(
     both: Both, told: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not where a farm of this machine is named; what cannot be done from afar says so."""
-    kept = tmp_path / "config" / "login.json"
+    kept, url = tmp_path / "config" / "login.json", f"http://127.0.0.1:{both.lab.port}"
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FARM_REDIS_URL")
     monkeypatch.setenv("FARM_LOGIN", str(kept))
-    url, token = f"http://127.0.0.1:{both.lab.port}", both.lab.tokens["vision.view"]
-    line = [sys.executable, "-m", "farm.cli"]
-    env = {"PATH": "/usr/bin:/bin", "FARM_LOGIN": str(kept), "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
 
-    def farm(*words: str, given: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*line, *words], env=env | more, input=given, capture_output=True, text=True, cwd=tmp_path
-        )
+    def farm(*words: str, given: str = "") -> Printed:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+        return both.printed([*words])
 
     wrong = farm("login", url, "--token-stdin", given="farm_nothing\n")
-    assert wrong.returncode == 1 and "farm login" in wrong.stderr and not kept.exists()
-    assert "plain HTTP" in farm("login", "http://farm.lab:1", "--token-stdin", given="x\n").stderr
-    done = farm("login", url, "--token-stdin", given=f"{token}\n")
-    assert done.returncode == 0 and "vision.view" in done.stderr and "view in vision" in done.stderr, done.stderr
+    assert wrong[0] == 1 and "farm login" in wrong[2] and not kept.exists()
+    assert "plain HTTP" in farm("login", "http://farm.lab:1", "--token-stdin", given="x\n")[2]
+    done = farm("login", url, "--token-stdin", given=f"{both.lab.tokens['vision.view']}\n")
+    assert done[0] == 0 and "as vision.view: view in vision" in done[2], done
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    listed = json.loads(farm("status", "--json").stdout)
+    listed = json.loads(farm("status", "--json")[1])
     assert {each["experiment"] for each in listed} > told.keys()
     refused = farm("cancel", "waits-a")
-    assert refused.returncode == 1 and "vision.view may not cancel" in refused.stderr
+    assert refused[0] == 1 and "vision.view may not cancel" in refused[2]
     afar = farm("compare", "ok-a", "ok-b")
-    assert afar.returncode == 2 and url in afar.stderr and "--state" in afar.stderr
-    own = farm("status", FARM_STATE=str(tmp_path / "own"))
-    assert own.returncode == 1 and url not in own.stderr
-    assert [farm("logout").returncode for _ in range(2)] == [0, 1] and not kept.exists()
+    assert afar[0] == 2 and "does not work from afar" in afar[2] and "--state" in afar[2]
+    own = farm("status", "--state", str(tmp_path / "own"))
+    assert own[0] == 1 and "no farm has run" in own[2]
+    assert [farm("logout")[0] for _ in range(2)] == [0, 1] and not kept.exists()
 
 
 def test_the_notebook_and_the_small_client_see_the_same(lab: Lab, told: dict[str, list[str]]) -> None:
     url = f"http://127.0.0.1:{lab.port}"
     here, there = Farm(lab.state), Farm(url, token=lab.own)
-    for name in ("ok-a", "failed-a"):
+    for name in ("ok-a", "invalid-a"):
         assert here.experiment(name).results().equals(there.experiment(name).results())
         assert here.experiment(name).samples().equals(there.experiment(name).samples())
         assert here.experiment(name).status() == there.experiment(name).status()
