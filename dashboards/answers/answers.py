@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -58,6 +61,13 @@ class Brief(BaseModel):
     """The reasons why jobs wait, each with their number."""
     stopped: list[dict[str, Any]]
     """Strategies that ended without what they were asked for."""
+
+
+@dataclass(frozen=True)
+class ProjectNow(Project):
+    """A project with the phone-hours that it used this week."""
+
+    used_hours: float = 0.0
 
 
 def _of_named(asked: Asked, given: dict[str, Any]) -> Iterable[Place]:
@@ -198,11 +208,14 @@ def webhooks(asked: Asked, first: First = 0, most: Most = 50) -> Page[Webhook]:
 
 
 @read("/projects", SEES_ANYTHING)
-def projects(asked: Asked, first: First = 0, most: Most = 50) -> Page[Project]:
-    """List the projects that who asks may view, with their members."""
-    seen = asked.actor.grants.visible
-    found = [each for each in asked.ledger.people.projects() if seen is None or each.name in seen]
-    return page(found[first : first + most], first, len(found))
+def projects(asked: Asked, first: First = 0, most: Most = 50) -> Page[ProjectNow]:
+    """List the projects that who asks may view, with their members and the phone-hours that they used this week."""
+    seen, hours = asked.actor.grants.visible, defaultdict[str, float](float)
+    for account, each in asked.ledger.people.used(time.time()).items():
+        hours[account.project] += each.week_s / 3600
+    every = [each for each in asked.ledger.people.projects() if seen is None or each.name in seen]
+    found = [ProjectNow(**vars(each), used_hours=hours[each.name]) for each in every[first : first + most]]
+    return page(found, first, len(every))
 
 
 @read("/reservations", SEES_ANYTHING)

@@ -97,7 +97,7 @@ class There:
     def ask(self, answer: Callable[..., T], **given: Any) -> T:
         read = declared(answer)
         path = read.path.format(**given)
-        query = {name: value for name, value in given.items() if f"{{{name}}}" not in read.path}
+        query = {name: value for name, value in given.items() if f"{{{name}}}" not in read.path and value is not None}
         made: T = TypeAdapter(read.made).validate_python(self.line.get(path, **query))
         return made
 

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from farm.access import COMMAND_LINE, open_inventory, open_ledger, open_site, settings_of, user_by
 from farm.cli.output import JsonOption, StateOption, log, out, print_json, say, show_done
+from farm.doors import open_door
 from orchestrator.model.errors import ServiceDown
 
 if TYPE_CHECKING:
@@ -101,8 +102,8 @@ def drain(name: NameArgument, state: StateOption = None, as_json: JsonOption = F
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        show_done(acts.hosts.drain_host(site, user_by(COMMAND_LINE), name), as_json=as_json)
+    with open_door(state) as door:
+        show_done(door.act(acts.hosts.drain_host, name), as_json=as_json)
 
 
 def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -112,8 +113,8 @@ def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = 
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        show_done(acts.hosts.resume_host(site, user_by(COMMAND_LINE), name), as_json=as_json)
+    with open_door(state) as door:
+        show_done(door.act(acts.hosts.resume_host, name), as_json=as_json)
 
 
 def remove(
@@ -133,8 +134,8 @@ def remove(
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        show_done(acts.hosts.remove_host(site, user_by(COMMAND_LINE), name, force=force), as_json=as_json)
+    with open_door(state) as door:
+        show_done(door.act(acts.hosts.remove_host, name, force=force), as_json=as_json)
 
 
 def certificate(

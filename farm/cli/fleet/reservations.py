@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from farm.access import COMMAND_LINE, open_ledger, open_site, settings_of, user_by
 from farm.cli import completion
 from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.doors import open_door
 from orchestrator.model.quantity import parse_moment
 
 
@@ -42,8 +42,8 @@ def reserve(
     from orchestrator import acts
 
     given = [_moment(text, option) for text, option in ((begins, "--from"), (until, "--until"))]
-    with open_site(settings_of(state)) as site:
-        done = acts.reserving.reserve(site, user_by(COMMAND_LINE), serials, given[0], given[1], name, why)
+    with open_door(state) as door:
+        done = door.act(acts.reserving.reserve, serials, given[0], given[1], name, why)
     show_done(done, as_json=as_json)
 
 
@@ -58,8 +58,8 @@ def unreserve(
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        show_done(acts.reserving.unreserve(site, user_by(COMMAND_LINE), number), as_json=as_json)
+    with open_door(state) as door:
+        show_done(door.act(acts.reserving.unreserve, number), as_json=as_json)
 
 
 def reservations(state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -67,10 +67,11 @@ def reservations(state: StateOption = None, as_json: JsonOption = False) -> None
 
     Example: `farm devices reservations --json`
     """
+    from dashboards.answers import answers
     from orchestrator.report.listing import Listing
 
-    with open_ledger(settings_of(state)) as ledger:
-        found = ledger.standing.reservations()
+    with open_door(state) as door:
+        found = door.every(answers.reservations)
     if as_json:
         print_json([asdict(each) for each in found])
         return

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from farm.access import open_ledger, settings_of
 from farm.cli.output import JsonOption, StateOption, out, print_json
+from farm.doors import open_door
 
 SHOWN = 50
 
@@ -31,10 +31,11 @@ def audit(
 
     Example: `farm audit --last 10`
     """
+    from dashboards.answers import answers
     from orchestrator.report.listing import Listing
 
-    with open_ledger(settings_of(state)) as ledger:
-        found = ledger.audit.newest(most, who=who, refused=refused or None)
+    with open_door(state) as door:
+        found = door.ask(answers.audit, most=most, who=who, refused=refused or None).items
     if as_json:
         print_json([asdict(each) for each in found])
         return

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from farm.access import COMMAND_LINE, open_ledger, open_site, settings_of, user_by
+from farm.access import settings_of
 from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.doors import open_door
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Person
 
@@ -45,15 +46,15 @@ def add(
 
     Example: `farm people add anna --role submit --project vision`
     """
+    from dashboards.answers import answers
     from orchestrator import acts
 
-    who = user_by(COMMAND_LINE)
-    with open_site(settings_of(state)) as site:
-        known = site.ledger.people.one(name)
-        done = acts.people.add_person(site, who, name, service=service or (known is not None and known.is_service))
+    with open_door(state) as door:
+        service = service or any(each.name == name and each.is_service for each in door.every(answers.people))
+        done = door.act(acts.people.add_person, name, service=service)
         if role is not None:
-            granted = acts.people.grant_role(site, who, name, role, project)
-            show_done(granted, as_json=as_json, is_new=done.is_new)
+            granted = door.act(acts.people.grant_role, name, role, project)
+            show_done(granted, as_json=as_json, is_new=done.data["is_new"])
             return
     show_done(done, as_json=as_json)
 
@@ -67,8 +68,8 @@ def revoke(
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        show_done(acts.people.revoke_role(site, user_by(COMMAND_LINE), name, project), as_json=as_json)
+    with open_door(state) as door:
+        show_done(door.act(acts.people.revoke_role, name, project), as_json=as_json)
 
 
 def password(
@@ -86,14 +87,15 @@ def password(
     from farm import endpoints
     from orchestrator import acts
 
-    settings, who = settings_of(state), user_by(COMMAND_LINE)
-    with open_site(settings) as site:
+    settings = settings_of(state)
+    with open_door(state) as door:
         if prompt:
             text = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
-            show_done(acts.people.set_password(site, who, name, SecretStr(text)), as_json=as_json)
+            show_done(door.act(acts.people.set_password, name, SecretStr(text)), as_json=as_json)
             return
-        done = acts.people.invite_person(site, who, name)
-    link = f"{endpoints.pages_of(settings.state) or '/'}password#{done.secret}"
+        done = door.act(acts.people.invite_person, name)
+    pages = (settings.server or endpoints.pages_of(settings.state)).rstrip("/")
+    link = f"{pages}/password#{done.data['token']}"
     show_done(done, as_json=as_json, link=link)
     if not as_json:
         out().print(link, markup=False, highlight=False, soft_wrap=True)
@@ -106,8 +108,8 @@ def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = 
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        show_done(acts.people.remove_person(site, user_by(COMMAND_LINE), name), as_json=as_json)
+    with open_door(state) as door:
+        show_done(door.act(acts.people.remove_person, name), as_json=as_json)
 
 
 def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -115,10 +117,11 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 
     Example: `farm people list --json`
     """
+    from dashboards.answers import answers
     from orchestrator.report.listing import Listing
 
-    with open_ledger(settings_of(state)) as ledger:
-        found = ledger.people.every()
+    with open_door(state) as door:
+        found = door.every(answers.people)
     if as_json:
         print_json([_data(each) for each in found])
         return

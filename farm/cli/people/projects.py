@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from farm.access import COMMAND_LINE, open_ledger, open_site, settings_of, user_by
 from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.doors import open_door
 
 ShareOption = Annotated[
     float | None, typer.Option("--share", metavar="NUMBER", help="Its share of the farm beside other projects'; 1.")
@@ -54,11 +52,9 @@ def add(
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        show_done(
-            acts.people.add_project(site, user_by(COMMAND_LINE), name, note, share, phone_hours, waiting),
-            as_json=as_json,
-        )
+    with open_door(state) as door:
+        done = door.act(acts.people.add_project, name, note, share, phone_hours, waiting)
+    show_done(done, as_json=as_json)
 
 
 def set_(
@@ -76,8 +72,8 @@ def set_(
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        done = acts.people.set_project(site, user_by(COMMAND_LINE), name, note, share, phone_hours, waiting)
+    with open_door(state) as door:
+        done = door.act(acts.people.set_project, name, note, share, phone_hours, waiting)
     show_done(done, as_json=as_json)
 
 
@@ -87,22 +83,20 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 
     Example: `farm projects list --json`
     """
+    from dashboards.answers import answers
     from orchestrator.report.listing import Listing
 
-    with open_ledger(settings_of(state)) as ledger:
-        found, used = ledger.people.projects(), ledger.people.used(time.time())
-    hours = defaultdict[str, float](float)
-    for account, each in used.items():
-        hours[account.project] += each.week_s / 3600
+    with open_door(state) as door:
+        found = door.every(answers.projects)
     if as_json:
-        print_json([{**asdict(each), "used_hours": hours[each.name]} for each in found])
+        print_json([asdict(each) for each in found])
         return
     rows = [
         (
             escape(each.name),
             escape(", ".join(f"{who} ({role})" for who, role in each.members.items())),
             escape(each.terms.text),
-            f"{hours[each.name]:.1f} h",
+            f"{each.used_hours:.1f} h",
             escape(each.note),
         )
         for each in found

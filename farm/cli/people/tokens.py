@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from farm.access import COMMAND_LINE, open_ledger, open_site, settings_of, user_by
 from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.doors import open_door
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Link, Token
 
@@ -48,11 +48,11 @@ def create(
     from orchestrator import acts
 
     until = time.time() + days * DAY_S if days else None
-    with open_site(settings_of(state)) as site:
-        done = acts.people.create_token(site, user_by(COMMAND_LINE), name, most, project, until, note)
+    with open_door(state) as door:
+        done = door.act(acts.people.create_token, name, most, project, until, note)
     show_done(done, as_json=as_json)
     if not as_json:
-        out().print(done.token, markup=False, highlight=False)
+        out().print(done.data["token"], markup=False, highlight=False)
 
 
 def revoke(
@@ -66,8 +66,8 @@ def revoke(
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        show_done(acts.people.revoke_token(site, user_by(COMMAND_LINE), token), as_json=as_json)
+    with open_door(state) as door:
+        show_done(door.act(acts.people.revoke_token, token), as_json=as_json)
 
 
 def listed(
@@ -79,10 +79,11 @@ def listed(
 
     Example: `farm tokens list anna`
     """
+    from dashboards.answers import answers
     from orchestrator.report.listing import Listing
 
-    with open_ledger(settings_of(state)) as ledger:
-        found = ledger.people.tokens.every(name)
+    with open_door(state) as door:
+        found = [each for each in door.every(answers.tokens) if name in ("", each.person)]
     if as_json:
         print_json([asdict(each) for each in found])
         return

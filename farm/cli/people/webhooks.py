@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from farm.access import COMMAND_LINE, open_ledger, open_site, settings_of, user_by
 from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.doors import open_door
 
 from .tokens import day
 
@@ -42,11 +42,11 @@ def add(
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        done = acts.webhooks.add_webhook(site, user_by(COMMAND_LINE), url, project)
+    with open_door(state) as door:
+        done = door.act(acts.webhooks.add_webhook, url, project)
     show_done(done, as_json=as_json)
     if not as_json:
-        out().print(done.key, markup=False, highlight=False)
+        out().print(done.data["key"], markup=False, highlight=False)
 
 
 def remove(
@@ -60,8 +60,8 @@ def remove(
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        show_done(acts.webhooks.remove_webhook(site, user_by(COMMAND_LINE), webhook), as_json=as_json)
+    with open_door(state) as door:
+        show_done(door.act(acts.webhooks.remove_webhook, webhook), as_json=as_json)
 
 
 def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -69,10 +69,11 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 
     Example: `farm webhooks list --json`
     """
+    from dashboards.answers import answers
     from orchestrator.report.listing import Listing
 
-    with open_ledger(settings_of(state)) as ledger:
-        found = ledger.people.webhooks.every()
+    with open_door(state) as door:
+        found = door.every(answers.webhooks)
     if as_json:
         print_json([asdict(each) for each in found])
         return

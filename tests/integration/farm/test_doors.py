@@ -36,9 +36,15 @@ __all__ = ["lab"]
 SHOWN = [
     "status", "status {}", "results {}", "results {} --setup", "job {job}", "devices", "devices A", "devices nothing",
     "export {} --what samples --format json -o -", "export {} --format csv -o -", "watch {}", "report {} -o -",
+    "people list", "projects list", "tokens list", "tokens list anna", "links list", "webhooks list",
+    "devices reservations", "audit --last 3",
 ]  # fmt: skip
 """Commands that show; `{}`: an experiment, or something else."""
-DOES = ["cancel {}", "retry {}", "hold A --note x", "release nothing", "hold nothing", "cancel {}", "retry {job}"]
+DOES = [
+    "cancel {}", "retry {}", "hold A --note x", "release nothing", "hold nothing", "cancel {}", "retry {job}",
+    "people add {} --role view --project vision", "people revoke {} --project vision", "people add -",
+    "projects add {} --share 2", "projects set nothing --share 2", "devices unreserve 99", "host drain nothing",
+]  # fmt: skip
 ENDS = [each for each in Outcome if each is not Outcome.LOST]
 """Outcomes after which nothing is tried again."""
 Printed = tuple[int, str, str]
