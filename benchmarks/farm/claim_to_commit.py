@@ -2,8 +2,8 @@
 
 The scheduler is a process of its own; this one is the hosts: it announces devices that do nothing, and when each is
 leased it claims every lease, leaves a record of a real no-op job in its host's spool for each attempt of its line, and
-gives the device back. The wake-up by Celery is left out: `peers` measures Celery alone. Leases wait here until all are there,
-longer than in a farm, and nobody is woken for them again.
+gives the device back. The wake-up by Celery is left out: `peers` measures Celery alone. Leases wait here until all are
+there, longer than in a farm, and nobody is woken for them again.
 
     python -m benchmarks.farm.claim_to_commit RECORD.json [--jobs 2000] [--in-line 16]
 """
@@ -112,7 +112,9 @@ def committed(folder: Path, like: Record, jobs: int, in_line: int = 1) -> Commit
                     before, began = _spent_s(), time.monotonic()
                     _work(redis, running, spools, like)
                     claimed_s = time.monotonic() - began
-                    _until(lambda: not any(stream.waiting() for stream in streams))  # a look at the ledger takes longer, and is in the way
+                    _until(
+                        lambda: not any(stream.waiting() for stream in streams)
+                    )  # a look at the ledger takes longer, and is in the way
                     _until(lambda: ledger.counts("commits").get("ok", 0) == done + jobs)
                     took_s, after = time.monotonic() - began, _spent_s()
     return Committed(
@@ -212,7 +214,9 @@ def _teach(ledger: Ledger, redis: Redis, like: Record) -> int:
                 sent += len(first.every)
                 for each in first.every:
                     record = _record(_of_device(like, serial, first.host), each, first)
-                    RecordStream(redis, first.host).send(record.model_dump_json().encode(), f"{record.job_id}:{record.attempt}")
+                    RecordStream(redis, first.host).send(
+                        record.model_dump_json().encode(), f"{record.job_id}:{record.attempt}"
+                    )
                 _until(lambda sent=sent: ledger.counts("commits").get("ok", 0) == sent)
                 leases.release(serial, first.token)
     return sent

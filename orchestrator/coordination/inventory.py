@@ -40,7 +40,7 @@ class Inventory:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
         self._clock = FarmClock(redis)
-        self._entered = set[str]()
+        self._entered, self._crowded = set[str](), set[str]()
         self._said: dict[str, Device] = {}
         """The announcement of each device by this process, without what is new each time."""
 
@@ -98,12 +98,15 @@ class Inventory:
 
     @translated
     def announced(self, names: Collection[str] | None = None) -> dict[str, Device | None]:
-        """Return what each of these HOST:SERIAL says, or of all that are known; None where nothing is left."""
+        """Return what each of these HOST:SERIAL says, or of all that are known; None where nothing is left, or where it
+        is not among the devices that its host may have."""
         wanted = self._names(keys.devices) if names is None else sorted({name for name in names if keys.parsed(name)})
+        beyond = self._beyond(wanted) if names is not None else []
         said = self._said_of("device", wanted, Device)
         own = {n: d if d is not None and n == f"{d.facts.host}:{d.serial}" else None for n, d in said.items()}
         ahead_s = self._clock.ahead_s() if wanted else 0.0
-        return {name: device_at(device, -ahead_s) if device is not None else None for name, device in own.items()}
+        found = {name: device_at(device, -ahead_s) if device is not None else None for name, device in own.items()}
+        return {**found, **dict.fromkeys(beyond)}
 
     @translated
     def hosts(self) -> list[HostAnnouncement]:
@@ -149,16 +152,41 @@ class Inventory:
             self._redis.zrem(keys.HOSTS, *others)
         return hosts
 
-    def _names(self, index_of: Callable[[str], str]) -> list[str]:
-        """HOST:SERIAL of what each host's index has; one that a host has made something else is read as empty."""
-        hosts = self._hosts()
+    def _names(self, index_of: Callable[[str], str], hosts: Collection[str] | None = None) -> list[str]:
+        """HOST:SERIAL of the first that each host's index has, of these or of all hosts; one that a host has made
+        something else is read as empty."""
+        hosts = self._hosts() if hosts is None else hosts
         with self._redis.pipeline(transaction=False) as pipe:
             for host in hosts:
-                pipe.zrange(index_of(host), 0, keys.MOST_OF_A_HOST - 1)
-            found = pipe.execute(raise_on_error=False)
+                pipe.zrange(index_of(host), 0, keys.MOST_OF_A_HOST)
+            found = dict(zip(hosts, _sound(pipe.execute(raise_on_error=False)), strict=True))
+        for host, names in found.items() if index_of is keys.devices else ():
+            self._tell_if_crowded(host, len(names or ()))
         return [
-            f"{host}:{name}" for host, names in zip(hosts, _sound(found), strict=True) for name in names or () if name
+            f"{host}:{name}" for host, names in found.items() for name in (names or ())[: keys.MOST_OF_A_HOST] if name
         ]
+
+    def _beyond(self, names: Sequence[str]) -> list[str]:
+        """Those of these devices for which there is no room among their host's."""
+        hosts = sorted({name.partition(":")[0] for name in names})
+        with self._redis.pipeline(transaction=False) as pipe:
+            for host in hosts:
+                pipe.zcard(keys.devices(host))
+            counts = zip(hosts, _sound(pipe.execute(raise_on_error=False)), strict=True)
+        crowded = {host for host, count in counts if (count or 0) > keys.MOST_OF_A_HOST}
+        first = set(self._names(keys.devices, crowded)) if crowded else set()
+        return [name for name in names if name not in first and name.partition(":")[0] in crowded]
+
+    def _tell_if_crowded(self, host: str, devices: int) -> None:
+        """Log it once, until the host has fewer again."""
+        if devices <= keys.MOST_OF_A_HOST:
+            self._crowded.discard(host)
+        elif host not in self._crowded:
+            self._crowded.add(host)
+            log.warning(
+                "event=crowded_host host=%s: it announces more than %d devices; the others, by serial, get no work. "
+                "Give them to another host", host, keys.MOST_OF_A_HOST,
+            )  # fmt: skip
 
     def _said_of(self, kind: str, names: Sequence[str], model: type[M]) -> dict[str, M | None]:
         """Return what is announced under these names. Names of which nothing is left leave their host's index."""

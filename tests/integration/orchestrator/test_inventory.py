@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 
 import pytest
 from pydantic import SecretStr
@@ -70,6 +71,35 @@ def test_a_serial_that_two_hosts_announce_is_one_host_s(redis: Redis, farm: Sett
     assert inventory.announce_device(first) == "" and inventory.announce_device(second) == ""
     live.refresh(hosts)
     assert live.devices["A"].facts.host == "h2", "a wipe gives it to nobody else"
+
+
+def test_a_crowded_host_s_further_devices_get_no_work_and_the_log_says_so(
+    redis: Redis, farm: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, seed: int
+) -> None:
+    """The same devices count, whether they come one by one or all are read."""
+    chance = random.Random(seed)
+    monkeypatch.setattr(keys, "MOST_OF_A_HOST", most := chance.randint(2, 5))
+    inventory, live = Inventory(redis), LiveView(redis, Ledger(farm.ledger))
+    hosts = [HostAnnouncement(host=name, worker="w", pid=1) for name in ("lab", "other")]
+    serials = [
+        f"{host}{number}"
+        for host, count in (("l", most + chance.randint(1, 4)), ("o", most))
+        for number in range(count)
+    ]
+    counted = {each for each in serials if int(each[1:]) < most}
+    for host in hosts:
+        inventory.announce_host(host)
+    live.refresh(hosts)
+    last = "l9"
+    for serial in [*chance.sample(serials, len(serials)), last]:
+        inventory.announce_device(make.device(serial, host="lab" if serial[0] == "l" else "other"))
+        if chance.random() < 0.5 or serial == last:
+            live.refresh(hosts)
+    afresh = LiveView(redis, Ledger(farm.ledger))
+    afresh.refresh(hosts)
+    assert {each.serial for each in inventory.devices()} == afresh.devices.keys() == counted
+    assert counted <= live.devices.keys() and last not in live.devices
+    assert "crowded_host host=lab" in caplog.text and "host=other" not in caplog.text
 
 
 def test_garbage_is_skipped_with_a_log_line(redis: Redis, caplog: pytest.LogCaptureFixture) -> None:

@@ -279,7 +279,9 @@ def _tokens_from_nowhere(
                 redis.hset(keys.lease(chance.choice("AB")), "last", token)
             case "counters":
                 with database.write() as connection:
-                    connection.execute(text("UPDATE counters SET value = :token WHERE name = 'token'"), {"token": token})
+                    connection.execute(
+                        text("UPDATE counters SET value = :token WHERE name = 'token'"), {"token": token}
+                    )
             case table:
                 one = f"(SELECT token FROM {table} ORDER BY token DESC LIMIT 1 OFFSET {chance.randrange(4)})"
                 with suppress(IntegrityError), database.write() as connection:  # another attempt's
