@@ -74,7 +74,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 ARROWS = {
     "kernels": 69,  # angles of places become tables by their meaning
-    "orchestrator": 61,  # acts know ledger, answers, Redis and what is submitted; queues read speeds from figures
+    "orchestrator": 60,  # acts know ledger, answers, Redis and what is submitted
     "workers": 50,
     "virtual_phones": 38,
     "farm": 49,  # the notebook asks the ledger itself; all doors open the farm by `access`

@@ -167,7 +167,7 @@ class Inventory:
         ]
 
     def _beyond(self, names: Sequence[str]) -> list[str]:
-        """Those of these devices for which there is no room among their host's."""
+        """Return those of these devices for which their host has no room."""
         hosts = sorted({name.partition(":")[0] for name in names})
         with self._redis.pipeline(transaction=False) as pipe:
             for host in hosts:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from orchestrator.figures import answers
 from orchestrator.ledger import ExperimentRow, Ledger
 from orchestrator.model.errors import NoData, NotComparable
 from orchestrator.model.job import Cell
@@ -46,8 +45,13 @@ def fill_times(
         """The same with the speeds of measured answers: medians over blocks."""
         assert times.ledger is not None
         row = find(times.ledger.experiment)
-        records, cell = records_of(ledger, row.id, times.ledger, f"class {of_class}", lambda each: bool(_speeds(each)))
-        prompt_per_s, per_s = (median(own) for own in zip(*filter(None, map(_speeds, records)), strict=True))
+        blocks = {(each.job_id, each.attempt): _speeds(each.values) for each in ledger.figures(row.id)}
+
+        def speeds(of: Record) -> tuple[float, ...]:
+            return blocks.get((of.job_id, of.attempt), ()) if of.outcome == Outcome.OK else ()
+
+        records, cell = records_of(ledger, row.id, times.ledger, f"class {of_class}", lambda each: bool(speeds(each)))
+        prompt_per_s, per_s = (median(own) for own in zip(*map(speeds, records), strict=True))
         device, source = records[0].device, str(records[0].source)
         used.append(
             TimesUsed(of_class, None, row.id, cell.workload.label, device.serial, source, len(records), "blocks")
@@ -106,12 +110,10 @@ def records_of(
     return found, cells[found[0].cell_id]
 
 
-def _speeds(record: Record) -> tuple[float, float] | None:
-    """Tokens a second of prompt and answer, where the block counts and has both."""
-    if record.outcome != Outcome.OK:
-        return None
-    found = answers.prompt_per_s(record), answers.generated_per_s(record)
-    return found if found[0] and found[1] else None  # type: ignore[return-value]
+def _speeds(values: Mapping[str, float]) -> tuple[float, ...]:
+    """Tokens a second of prompt and answer, where a block has both."""
+    found = values.get("prompt tokens", 0.0), values.get("generated tokens", 0.0)
+    return found if all(found) else ()
 
 
 def _timed_s(record: Record) -> list[float]:
