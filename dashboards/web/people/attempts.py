@@ -29,25 +29,31 @@ class Attempts:
         self._failed: dict[tuple[Bound, str], tuple[float, float]] = {}
         """Key -> failures that are not forgotten, and when that was so; in order of the last failure."""
 
-    def wait_s(self, name: str, address: str) -> float:
-        """Return the time after which they may try again; 0: now."""
-        with self._lock:
-            return max(self._wait_s(key) for key in _keys(name, address))
+    def begin(self, name: str, address: str) -> float:
+        """Return 0 and count an attempt as one that failed, until it went well; else the time to wait before it.
 
-    def failed(self, name: str, address: str) -> None:
-        """Note an attempt that failed."""
+        Counted at its begin, a hundred at the same moment are no more than one after the other.
+        """
         with self._lock:
-            for key in _keys(name, address):
-                failures = self._failures(key) + 1.0
-                self._failed.pop(key, None)
-                self._failed[key] = failures, self._clock()
+            keys = _keys(name, address)
+            if wait_s := max(map(self._wait_s, keys)):
+                return wait_s
+            for key in keys:
+                self._count(key, 1.0)
             while len(self._failed) > MOST_KEYS:
                 del self._failed[next(iter(self._failed))]
+            return 0.0
 
-    def went_well(self, name: str) -> None:
+    def went_well(self, name: str, address: str) -> None:
         """Forget what failed under a name, whose person is there now; an address has others behind it."""
         with self._lock:
-            self._failed.pop((BY_NAME, name), None)
+            self._failed.pop((BY_NAME, name[:100]), None)
+            self._count((BY_ADDRESS, address[:100]), -1.0)
+
+    def _count(self, key: tuple[Bound, str], more: float) -> None:
+        failures = max(0.0, self._failures(key) + more)
+        self._failed.pop(key, None)
+        self._failed[key] = failures, self._clock()
 
     def _failures(self, key: tuple[Bound, str]) -> float:
         failures, at = self._failed.get(key, (0.0, 0.0))

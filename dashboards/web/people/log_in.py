@@ -68,8 +68,7 @@ class LogIn:
         by_token, address = bool(sent.get("token", "").strip()), origin(request)
         name = " ".join(sent.get("name", "").split())
         counted = OWNER if by_token else name
-        wait_s = self._attempts.wait_s(counted, address)
-        if wait_s > 0.0:
+        if wait_s := self._attempts.begin(counted, address):
             log.warning("event=sign_in_bounded origin=%s", address)
             text = f"That was tried too often: wait for {ceil(wait_s)} s."
             return self._asks(request, way_back(sent), text, 429, {"Retry-After": str(ceil(wait_s))})
@@ -79,11 +78,10 @@ class LogIn:
         except FarmError as e:
             return self._renderer.refused(request, e)
         if cookie is None:
-            self._attempts.failed(counted, address)
             log.warning("event=sign_in_refused origin=%s", address)
             text = "That is not the token of this farm." if by_token else "Nobody here has this name and password."
             return self._asks(request, way_back(sent), text, 403)
-        self._attempts.went_well(counted)
+        self._attempts.went_well(counted, address)
         return self._let_in(way_back(sent), cookie)
 
     def _let_in(self, back: str, cookie: str) -> Response:
@@ -119,21 +117,21 @@ class LogIn:
         """Return the person whose password may be set. Raises FarmError."""
         session, address = self._access.session(request), origin(request)
         name = session.name if session is not None and session.token and not sent.get("token") else ""
-        if wait_s := self._attempts.wait_s(name, address):
+        if wait_s := self._attempts.begin(name, address):
             raise NotAllowed(f"that was tried too often: wait for {ceil(wait_s)} s")
         if name and session is not None:
-            if self._access.may_act(request, sent.get("form_token", "")):
-                if self._access.people.passwords.fits(name, sent.get("old", "")):
-                    return Bearer(name, session.grants)
-                self._attempts.failed(name, address)
+            may, old = self._access.may_act(request, sent.get("form_token", "")), sent.get("old", "")
+            if may and self._access.people.passwords.fits(name, old):
+                self._attempts.went_well(name, address)
+                return Bearer(name, session.grants)
             raise NotAllowed("that is not the password that you have now")
         bearer = self._access.people.tokens.bearer(sent.get("token", "").strip(), Use.PASSWORD)
         if bearer is None:
-            self._attempts.failed("", address)
             raise NotAllowed(
                 "this link sets no password: it was used, or is too old",
                 remedy="ask for another one, `farm people password`",
             )
+        self._attempts.went_well("", address)
         found = self._access.people.one(bearer.person)
         return bearer if found is None else Bearer(found.name, found.grants)
 

@@ -6,19 +6,24 @@ import fcntl
 import hashlib
 import os
 import re
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from orchestrator.coordination.artifacts import CHUNK_BYTES
-from orchestrator.model.errors import KeyTaken, ModelFileError, NotAllowed
+from orchestrator.model.errors import FarmError, KeyTaken, ModelFileError, NotAllowed
 from orchestrator.system.private_files import make_private
 
 KEPT_S = 14 * 86400.0
 """The time for which a file is kept that no submission names. An experiment keeps copies of its own."""
+FREE_BYTES = 1 << 30
+"""The free space of the disk that people's files leave to the farm."""
+LOOK_BYTES = 16 << 20
+"""The bytes after which it is looked again whether there is room."""
 PART = ".part"
 
 
@@ -71,17 +76,23 @@ class Uploads:
                 raise KeyTaken(f"{sha256} is being sent by another request") from e
             if not part.exists() or not os.path.samestat(part.stat(), os.fstat(file.fileno())):
                 raise KeyTaken(f"{sha256} has just been sent by another request")
-            used = sum(each.stat().st_size for each in self._folder.iterdir() if each != part)
-            if used + length > self._most_bytes:
-                raise NotAllowed(
-                    f"the project {self.project} has {used} bytes of files and may have {self._most_bytes}; "
-                    f"{length} more are too many",
-                    remedy="send smaller files, or set FARM_PROJECT_FILES_BYTES where the farm runs",
-                )
+            self._let(part, length)
             has = os.fstat(file.fileno()).st_size
             if offset != has:
                 raise KeyTaken(f"the farm has {has} bytes of {sha256}, not {offset}", remedy=f"send it from byte {has}")
-            yield Coming(file, part, sha256, length)
+            yield Coming(file, part, sha256, length, lambda: self._let(part, length))
+
+    def _let(self, part: Path, length: int) -> None:
+        """Raise NotAllowed where a file of `length` bytes is too much beside what has come of others by now."""
+        used = sum(each.stat().st_size for each in self._folder.iterdir() if each != part)
+        if used + length > self._most_bytes:
+            raise NotAllowed(
+                f"the project {self.project} has {used} bytes of files and may have {self._most_bytes}; "
+                f"{length} more are too many",
+                remedy="send smaller files, or set FARM_PROJECT_FILES_BYTES where the farm runs",
+            )
+        if shutil.disk_usage(self._folder).free - (length - part.stat().st_size) < FREE_BYTES:
+            raise ModelFileError(f"the farm's disk has no room for {length} bytes", remedy="make room there")
 
     def _tidy(self) -> None:
         """Remove what nobody used for a while, of all projects: it is all old, and may be sent again."""
@@ -99,32 +110,44 @@ class Uploads:
 class Coming:
     """A file that comes in pieces: counted and hashed while it does."""
 
-    def __init__(self, file: BinaryIO, part: Path, sha256: str, length: int) -> None:
-        self._file, self._part, self._sha256, self._length = file, part, sha256, length
+    def __init__(self, file: BinaryIO, part: Path, sha256: str, length: int, let: Callable[[], None]) -> None:
+        """`let` raises where there is no room for it any more, since others send files, too."""
+        self._file, self._part, self._sha256, self._length, self._let = file, part, sha256, length, let
         self._digest, self.bytes = hashlib.sha256(), 0
         while chunk := file.read(CHUNK_BYTES):
             self._count(chunk)
 
     def write(self, piece: bytes) -> None:
-        """Raises ModelFileError for more than was announced, or where the disk takes no more."""
+        """Raises ModelFileError for more than was announced, or a full disk; NotAllowed as `coming`."""
         if self.bytes + len(piece) > self._length:
             self._part.unlink()
             raise ModelFileError(f"more than the {self._length} bytes came that `Upload-Length` announces")
+        if self.bytes // LOOK_BYTES != (self.bytes + len(piece)) // LOOK_BYTES:
+            self._look()
         try:
             self._file.write(piece)
         except OSError as e:
             raise ModelFileError(f"the farm cannot keep {self._sha256}: {e.strerror}", remedy="make room there") from e
         self._count(piece)
 
+    def _look(self) -> None:
+        """Make room for the others where there is none for all."""
+        try:
+            self._let()
+        except FarmError:
+            self._part.unlink()
+            raise
+
     def _count(self, piece: bytes) -> None:
         self._digest.update(piece)
         self.bytes += len(piece)
 
     def end(self) -> Held:
-        """Keep the whole file once all has come. Raises ModelFileError where its content has another hash."""
+        """Keep the whole file once all has come. Raises ModelFileError for another hash, NotAllowed as `coming`."""
         self._file.flush()
         if self.bytes < self._length:
             return Held(self.bytes, False)
+        self._look()
         if (found := self._digest.hexdigest()) != self._sha256:
             self._part.unlink()
             raise ModelFileError(f"what came has the SHA-256 {found}, not {self._sha256}", remedy="send it again")

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path, PosixPath
 from typing import Any
 
@@ -29,10 +30,12 @@ from farm.web.pages import Listening, app_of
 from farm.web.patience import Patient
 from orchestrator.acts import ACTS, RIGHTS
 from orchestrator.acts.submission.prepare import prepare
+from orchestrator.acts.submission.uploads import Uploads
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.client import client_of
 from orchestrator.ledger import Ledger
 from orchestrator.model.base import content_hash
+from orchestrator.model.errors import NotAllowed
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.people import Kind, Role
 from orchestrator.system.config import Settings
@@ -475,6 +478,25 @@ def test_what_is_no_file_of_its_hash_or_too_much_is_refused(
     monkeypatch.delenv("FARM_PROJECT_FILES_BYTES")
     _sent(lab, token, b"another", "speech", chance)
     assert not stored.exists(), "nobody used it for a while"
+
+
+def test_files_that_come_at_the_same_time_share_the_storage(seed: int, tmp_path: Path) -> None:
+    chance, count = random.Random(seed), random.Random(seed).randint(2, 6)
+    contents = [chance.randbytes(chance.randint(1, 1000)) for _ in range(count)]
+    most = chance.randint(max(map(len, contents)), sum(map(len, contents)) - 1)
+    uploads, stored = Uploads(tmp_path, "vision", most), 0
+    with ExitStack() as stack:
+        names = [hashlib.sha256(each).hexdigest() for each in contents]
+        coming = [
+            stack.enter_context(uploads.coming(name, 0, len(each))) for name, each in zip(names, contents, strict=True)
+        ]
+        for one, content in zip(coming, contents, strict=True):
+            one.write(content)
+        for one in coming:
+            with suppress(NotAllowed):
+                stored += one.end().bytes
+    kept = [path.stat().st_size for path in (tmp_path / "uploads" / "vision").iterdir()]
+    assert 0 < sum(kept) == stored <= most
 
 
 def test_an_answer_that_is_as_it_was_is_not_sent_again(lab: Lab) -> None:

@@ -264,17 +264,16 @@ def test_a_public_link_shows_one_thing_until_it_ends(web: Web) -> None:
 def test_attempts_are_bounded_by_name_and_address_and_remembered_in_little(seed: int) -> None:
     chance, now = random.Random(seed), [0.0]
     attempts = Attempts(lambda: now[0])
-    for _ in range(BY_NAME.most):
-        assert attempts.wait_s("anna", str(chance.random())) == 0.0
-        attempts.failed("anna", str(chance.random()))
-    assert 0.0 < attempts.wait_s("anna", "elsewhere") <= BY_NAME.forgotten_s and not attempts.wait_s("bob", "elsewhere")
+    assert not any(attempts.begin("anna", str(chance.random())) for _ in range(BY_NAME.most))
+    assert 0.0 < attempts.begin("anna", "elsewhere") <= BY_NAME.forgotten_s and not attempts.begin("bob", "elsewhere")
     now[0] += BY_NAME.forgotten_s
-    assert attempts.wait_s("anna", "elsewhere") == 0.0
-    for number in range(BY_ADDRESS.most):
-        attempts.failed(f"n{number}", "there")
-    assert attempts.wait_s("berta", "there") > 0.0 == attempts.wait_s("berta", "here")
+    assert attempts.begin("anna", "elsewhere") == 0.0 < attempts.begin("anna", "elsewhere")
+    attempts.went_well("anna", "elsewhere")
+    assert attempts.begin("anna", "elsewhere") == 0.0
+    assert not any(attempts.begin(f"n{number}", "there") for number in range(BY_ADDRESS.most))
+    assert attempts.begin("berta", "there") > 0.0 == attempts.begin("berta", "here")
     for number in range(MOST_KEYS):
-        attempts.failed(f"m{number}", str(number))
+        attempts.begin(f"m{number}", str(number))
     assert len(attempts._failed) == MOST_KEYS
 
 
