@@ -129,9 +129,10 @@ class Sources:
 
     def shared(self) -> bool:
         """Return whether there are people beside the owner; where the ledger is away, as it was known last, or True."""
-        found = self._settings()
-        if not found.ledger_url and not found.ledger_file.exists():
-            return False
+        if self._ledger is None:
+            found = self._settings()
+            if not found.ledger_url and not found.ledger_file.exists():
+                return False
         with suppress(FarmError):
             self._shared = self.ledger().people.are_let_in()
         return self._shared

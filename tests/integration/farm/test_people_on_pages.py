@@ -40,6 +40,7 @@ PAGES: dict[str, tuple[Role, str]] = {
     "/nights/{id}": (VIEW, "farm"),
     "/nights/{id}/report": (VIEW, "farm"),
     "/hosts": (VIEW, "any"),
+    "/calendar": (VIEW, "any"),
     "/charts": (VIEW, "farm"),
     "/charts/{board}": (VIEW, "farm"),
     "/charts/{board}/{number:int}.svg": (VIEW, "farm"),

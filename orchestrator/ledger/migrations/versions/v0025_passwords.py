@@ -35,7 +35,7 @@ def upgrade() -> None:
         sa.Column("who", sa.String(100), nullable=False),
         sa.Column("made_at", sa.Float, nullable=False),
         sa.Column("ended_at", sa.Float),
-        sa.Column("after", sa.BigInteger, nullable=False),
+        sa.Column("after", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
     )
     op.create_table(
         "deliveries",
