@@ -16,7 +16,7 @@ from tests.unit.queueing.make import make, request_class, run
 pytestmark = pytest.mark.unit
 
 MEAN_S = 0.01
-EXPERIMENTS = {0.5: 100, 0.7: 50, 0.8: 12, 0.9: 4}
+EXPERIMENTS = {0.5: 60, 0.7: 30, 0.8: 8, 0.9: 3}
 """By load, as many as take alike long."""
 
 
