@@ -28,6 +28,7 @@ FILES = (
     ("sides", "*", "agent"),
     ("sides", "*", "engine", "*"),
     ("engine", "models", "*"),
+    ("engine", "models", "*", "*"),
 )
 """Fields of an experiment that name a file or folder, or several; `*`: under any name."""
 
@@ -65,6 +66,8 @@ def _named(spec: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
 
 def _below(holder: Any, path: Sequence[str]) -> Iterator[tuple[Any, Any]]:
     """Yield where a file is named, and by which key or index of that."""
+    for each in holder if isinstance(holder, list) else []:
+        yield from _below(each, path)
     for name in [each for each in holder if path[0] in ("*", each)] if isinstance(holder, dict) else []:
         if path[1:]:
             yield from _below(holder[name], path[1:])

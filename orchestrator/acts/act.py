@@ -143,6 +143,8 @@ Given = Mapping[str, Any]
 """Arguments of an act by name."""
 At = Callable[[Ledger, Actor, Given], Iterable[Place]]
 """Tells what an act is done to. Raises UnknownName."""
+Beside = Callable[[Given], tuple[Right, str] | None]
+"""Tells the right that an act takes beside its own, by what it is given, and why."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,7 @@ class Act:
     needs: Right
     once: bool
     """True if it may be asked for once, under a key."""
+    beside: Beside | None = None
 
 
 class DoneBefore(Exception):
@@ -174,7 +177,7 @@ ON_PAGES: dict[str, Callable[..., Done]] = {}
 
 
 def act(
-    needs: Right, *, at: At | None = None, once: bool = False
+    needs: Right, *, at: At | None = None, once: bool = False, beside: Beside | None = None
 ) -> Callable[[Callable[Concatenate[Acting, P], R]], Callable[Concatenate[Site, Actor, P], R]]:
     """Register an act with the right that it takes. `at`: what it is done to, where its right is of a project or of
     owners. Where it or its row fails, nothing of it is stored, and no effect follows."""
@@ -202,7 +205,7 @@ def act(
             return result
 
         ACTS[name] = done
-        RIGHTS[name] = Act(name, done, needs, once)
+        RIGHTS[name] = Act(name, done, needs, once, beside)
         return done
 
     return registered
@@ -214,6 +217,10 @@ def _let(acting: Acting, asked: Act, at: At | None, given: Given) -> None:
     actor, ledger = acting.actor, acting.ledger
     places = list(at(ledger, actor, given)) if at is not None else []
     why = asked.needs.why_not(actor.who, actor.grants, places)
+    if not why and asked.beside is not None and (more := asked.beside(given)) is not None:
+        right, reason = more
+        lacks = right.why_not(actor.who, actor.grants)
+        why = f"{reason}, and {lacks}" if lacks else ""
     if not why:
         return
     first = next((each for key, each in given.items() if key != "acting"), "")

@@ -24,6 +24,7 @@ from orchestrator.model.quantity import counted
 from orchestrator.model.rights import Right
 from orchestrator.spec.expansion.expand import Expansion, expand
 
+from .code import beyond_submitting
 from .prepare import prepare
 from .sent import sent_folder
 from .uploads import Uploads
@@ -87,7 +88,7 @@ class Submission(Done):
         }
 
 
-@act(Right(Role.SUBMIT), at=of_project, once=True)
+@act(Right(Role.SUBMIT), at=of_project, once=True, beside=beyond_submitting)
 def submit(
     acting: Acting,
     experiment: Experiment,

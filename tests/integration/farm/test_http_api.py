@@ -386,6 +386,28 @@ FILES: list[dict[str, Any]] = [
 """Every way in which an experiment may name a file."""
 
 
+CODE = ("command", "files", "models", "file", "agent", "driver", "builds", "engine")
+"""Fields of these that bring code."""
+
+
+def test_who_may_submit_brings_no_code(lab: Lab, seed: int) -> None:
+    """Only who administers the farm does; what is refused so is in the audit."""
+    chance = random.Random(seed)
+    more = [{"workload": [{"network": "lenet"}, {"command": "./a"}]}, {"workload": {"model": "m.pte"}}]
+    for named in [*FILES, *more, {"sides": {"baseline": {"engine": {"command": "FILE"}}, "candidate": {}}}]:
+        experiment = EXPERIMENT | named
+        name = chance.choice([each for each in lab.tokens if each.startswith("vision") and each != "vision.view"])
+        body = {"experiment": experiment, "project": "vision"}
+        status, _, said = lab.ask("POST /acts/submit", lab.tokens[name], body)
+        if any(f'"{field}"' in json.dumps(named) for field in (*CODE, "model")):
+            assert status in (403, 422), said
+            assert status == 422 or "brings code" in said["detail"], said
+        else:
+            assert status == 422, said
+    row = lab.ledger.audit.newest(200, refused=True)
+    assert sum("brings code" in each.said for each in row) >= 5
+
+
 @pytest.mark.parametrize("named", FILES, ids=lambda each: json.dumps(each)[:60])
 def test_an_experiment_that_is_sent_reads_no_file_of_the_farm(lab: Lab, named: dict[str, Any], tmp_path: Path) -> None:
     secret = tmp_path / "secret"
