@@ -10,7 +10,7 @@ from orchestrator.model.people import Role
 from orchestrator.model.rights import Right
 
 BRINGS = Right(Role.ADMINISTER, of="farm")
-"""As adding an engine takes it."""
+"""The right to bring code: that to add an engine."""
 CODE = (
     ("workload", "command"),
     ("workload", "files"),
