@@ -18,7 +18,7 @@ from workers.enrolment.calibrate import calibrate
 from .scenarios import DISCHARGING, GAUGES, POWERS, Run, course_of, profile_of, record_of, run_block
 
 pytestmark = [pytest.mark.unit, pytest.mark.slow]
-SEEDS = range(14)
+SEEDS = range(20)
 
 
 class Told(NamedTuple):
