@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Hashable
+from threading import Lock
 from typing import Annotated
 
 from fastapi import Depends, FastAPI
@@ -40,10 +42,37 @@ def add_progress(app: FastAPI) -> None:
 
 async def progress(id: Name, asked: Annotated[Asked, Depends(here)], look: bool = False) -> StreamingResponse:
     """Raises FarmError before it begins. `look`: with devices and reasons, as `farm watch` shows them."""
-    tell = _looked if look else _told
+    tell, key = _looked if look else _told, (asked.sources, look, id)
+    await run_in_threadpool(_let, asked, id)
     begun = await run_in_threadpool(tell, asked, id)
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
-    return StreamingResponse(_events(lambda: tell(asked, id), begun), media_type="text/event-stream", headers=headers)
+    events = _events(lambda: LOOKS.shared(key, lambda: tell(asked, id)), begun)
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+
+class _Looks:
+    """The latest look at each experiment that is followed: one for all who follow it, however many."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._found: dict[Hashable, tuple[float, str]] = {}
+        """Key -> when the next look is due, and what was seen."""
+
+    def shared(self, key: Hashable, tell: Callable[[], str]) -> str:
+        """Return what was seen last where that is new, or another one looks again at this moment."""
+        with self._lock:
+            due, seen = self._found.get(key, (0.0, ""))
+            if seen and time.monotonic() < due:
+                return seen
+            self._found = {each: found for each, found in self._found.items() if found[0] > time.monotonic() - QUIET_S}
+            self._found[key] = time.monotonic() + LOOK_S, seen
+        now = tell()
+        with self._lock:
+            self._found[key] = time.monotonic() + LOOK_S / 2, now
+        return now
+
+
+LOOKS = _Looks()
 
 
 async def _events(tell: Callable[[], str], told: str) -> AsyncIterator[str]:
@@ -64,8 +93,11 @@ async def _events(tell: Callable[[], str], told: str) -> AsyncIterator[str]:
             yield ": still here\n\n"
 
 
-def _told(asked: Asked, name: str, **more: object) -> str:
+def _let(asked: Asked, name: str) -> None:
     asked.let(SEES, [asked.ledger.place_of(name)], name)
+
+
+def _told(asked: Asked, name: str, **more: object) -> str:
     row = asked.ledger.experiment(name)
     counts = {"experiment": row.id, "finished": row.finished, "counts": dict(row.counts)}
     return json.dumps({**counts, **more}, sort_keys=True)
