@@ -24,7 +24,7 @@ from orchestrator.model.rights import Place
 from orchestrator.report import wording
 
 from . import shown
-from .access import Access, Visitor
+from .access import NOBODY, Access, Visitor
 from .charts import Prometheus
 from .contents import Contents
 from .endings import Endings
@@ -166,7 +166,7 @@ class Renderer:
         return self.framed(request, page, main)
 
     def _inside(self, page: Page, visitor: Visitor, address: str, places: Sequence[Place] = ()) -> str:
-        away = self._watch.look().away
+        away = self._watch.look().away if visitor != NOBODY else ()  # it names folders
         offered = Offered(visitor, places) if visitor.session else None
         values = {"session": offered, "address": address, "room": page.room, "title": page.title, "away": away}
         template = self._environment.get_template

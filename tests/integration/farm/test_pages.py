@@ -31,6 +31,7 @@ from orchestrator.exchange.samples import import_samples
 from orchestrator.ledger import Hold, Ledger
 from orchestrator.model.device import Health
 from orchestrator.model.experiment import Conditions
+from orchestrator.model.people import Kind
 from orchestrator.model.record import Outcome
 from tests.integration.farm.test_up import Up, farm
 from tests.integration.orchestrator.ledgers import begun, record_of
@@ -453,3 +454,7 @@ def test_pages_without_a_farm_show_the_ledger(browser: Page, tmp_path: Path) -> 
     expect(link).to_contain_text("not connected")
     with served(state, port):
         expect(link).to_have_text("", timeout=30_000)
+        with Ledger(f"sqlite:///{state}/ledger.sqlite") as ledger:
+            ledger.people.add("anna", Kind.PERSON)
+        status, _, text = asked(port, "/sign-in")
+        assert status == 200 and str(state) not in text, "who is not known is told of no folder"
