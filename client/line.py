@@ -154,11 +154,11 @@ class Line:
                         self._told(reply)
                         end = time.monotonic() + PATIENCE_S
                         continue
+                    if time.monotonic() > end:
+                        self._told(reply)
                 except httpx.TransportError as e:
                     if time.monotonic() > end:
                         raise self._away(e) from e
-                if time.monotonic() > end:
-                    self._told(reply)
                 time.sleep(PAUSE_S)
 
     def _asked(self, method: str, path: str, *, again: bool = True, **request: Any) -> httpx.Response:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Hashable
+from dataclasses import replace
 from threading import Lock
 from typing import Annotated
 
@@ -42,7 +43,7 @@ def add_progress(app: FastAPI) -> None:
 
 async def progress(id: Name, asked: Annotated[Asked, Depends(here)], look: bool = False) -> StreamingResponse:
     """Raises FarmError before it begins. `look`: with devices and reasons, as `farm watch` shows them."""
-    tell, key = _looked if look else _told, (asked.sources, look, id)
+    tell, key = _looked if look else _told, (asked.sources, look, id, asked.actor.grants.visible)
     await run_in_threadpool(_let, asked, id)
     begun = await run_in_threadpool(tell, asked, id)
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
@@ -104,10 +105,22 @@ def _told(asked: Asked, name: str, **more: object) -> str:
 
 
 def _looked(asked: Asked, name: str) -> str:
-    from orchestrator.answers.fleet import Snapshot, take
+    from orchestrator.answers.fleet import Snapshot, take, unnamed
     from orchestrator.coordination.inventory import Inventory
     from orchestrator.coordination.leases import Leases
 
     redis = asked.sources.redis()
-    found = TypeAdapter(Snapshot).dump_python(take(asked.ledger, Inventory(redis), Leases(redis), name), mode="json")
+    seen = take(asked.ledger, Inventory(redis), Leases(redis), name)
+    if (visible := asked.actor.grants.visible) is not None:  # what phones do for other projects has no name
+        rows = asked.ledger.running()
+        shown = asked.ledger.listed.among({row.experiment_id for row in rows}, visible)
+        theirs = {row.job_id for row in rows if row.experiment_id in shown}
+        lanes = [
+            replace(lane, progress=unnamed(lane.progress))
+            if lane.progress is not None and lane.progress.job_id not in theirs
+            else lane
+            for lane in seen.lanes
+        ]
+        seen = replace(seen, lanes=tuple(lanes))
+    found = TypeAdapter(Snapshot).dump_python(seen, mode="json")
     return _told(asked, name, look={key: value for key, value in found.items() if key != "at"})

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from redis import Redis
 
 from orchestrator.answers import Wait, explain
-from orchestrator.answers.fleet import Lane, lanes_of
+from orchestrator.answers.fleet import Lane, lanes_of, unnamed
 from orchestrator.answers.hosts import HostView, views
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
@@ -84,7 +84,7 @@ def _without_name(lane: Lane, running: Mapping[str, RunningRow]) -> Progress | N
     one, row = lane.progress, running.get(lane.device.serial)
     if one is None or (row is not None and row.job_id == one.job_id):
         return one
-    return one.model_copy(update={"job_id": "", "label": "", "last_ms": None, "learnt": None})
+    return unnamed(one)
 
 
 class Watch:

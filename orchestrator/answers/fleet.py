@@ -149,6 +149,11 @@ def take(ledger: Ledger, inventory: Inventory, leases: Leases, experiment_id: st
     return Snapshot(lanes=lanes, counts=ledger.counts(experiment_id), waits=waits)
 
 
+def unnamed(progress: Progress) -> Progress:
+    """Return a session without what it runs: for who may not view that."""
+    return progress.model_copy(update={"job_id": "", "label": "", "last_ms": None, "learnt": None})
+
+
 def lanes_of(
     devices: Iterable[Device],
     leased: Collection[str],

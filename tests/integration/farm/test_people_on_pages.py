@@ -21,7 +21,9 @@ from dashboards.web.people.attempts import BY_ADDRESS, BY_NAME, MOST_KEYS, Attem
 from farm.web.pages import Listening, app_of
 from orchestrator.acts import ON_PAGES
 from orchestrator.ledger.people import passwords
+from orchestrator.model.live.announcement import Progress
 from orchestrator.model.people import Role, Use
+from tests.unit.orchestrator import make
 
 from .test_http_api import ADMIN, VIEW, Lab, allowed, lab
 
@@ -51,9 +53,9 @@ PAGES: dict[str, tuple[Role, str]] = {
 }
 """Page -> the least role, and where: written by hand, as the page of people has it."""
 OPEN = {"GET /sign-in", "POST /sign-in", "GET /password", "POST /password", "GET /public/{secret}"}
-"""What takes no session: the ways to one, and what a link's secret opens."""
+"""The routes that take no session: the ways to one, and what a link's secret opens."""
 OF_A_SESSION = {"POST /sign-out", "GET /events", "POST /do/{what}", "GET /{path:path}"}
-"""What has the rights of the page or the act that it names."""
+"""The routes that have the rights of the page or the act that it names."""
 OURS = {"GET /static/report.css"}
 NOTHING = {"/nights/{id}", "/nights/{id}/report"}
 """Pages of what this lab lacks: 404 for whoever may look."""
@@ -171,7 +173,7 @@ def test_a_page_offers_what_may_be_done_and_nothing_else(web: Web) -> None:
 
 
 def test_who_may_not_view_a_project_sees_nothing_of_it(web: Web) -> None:
-    """On no page, while its jobs wait and run; nor by a stream, which ends with its session."""
+    """A name is on no page, while its jobs wait and run; nor by a stream, which ends with its session."""
     name, job = web.lab.submitted("secret")
     assert web.lab.ledger.begin_attempt(job, "A", "lab", 15.0) is not None
     waits = web.lab.submitted("hidden")[0]
@@ -191,6 +193,32 @@ def test_who_may_not_view_a_project_sees_nothing_of_it(web: Web) -> None:
     web.lab.ledger.people.tokens.revoke(token)
     assert b"data:" not in reply.read(), "it ends by itself, and has told nothing"
     connection.close()
+
+
+def test_who_follows_an_experiment_sees_no_name_of_what_runs_elsewhere(web: Web) -> None:
+    lab = web.lab
+    secret, job = lab.submitted("mine")
+    given = lab.ledger.begin_attempt(job, "A", "lab", 15.0)
+    assert given is not None
+    other = make.job("of-speech")
+    lab.ledger.submit("of-speech", make.many(1, name="of-speech"), [other], by="x", project="speech")
+    lab.host.announce()
+    lab.host.inventory.announce_progress(
+        Progress(
+            serial="A", job_id=job, attempt=1, token=given.token, label="of-mine opencl", phase="running", since=1.0
+        ),
+        "lab",
+    )
+    for token, names in ((lab.tokens["speech.view"], False), (lab.own, True), (lab.tokens["speech.view"], False)):
+        connection = http.client.HTTPConnection("127.0.0.1", lab.port, timeout=60)
+        shown = {"Authorization": f"Bearer {token}"}
+        connection.request("GET", "/api/v1/experiments/of-speech/progress?look=true", headers=shown)
+        reply = connection.getresponse()
+        lines = [reply.readline().decode() for _ in range(3)]
+        connection.close()
+        assert '"running"' in lines[2] and (("of-mine" in lines[2]) is names), lines
+    lab.ledger.cancel("of-speech")
+    lab.ledger.cancel(secret)
 
 
 def test_nobody_looks_without_a_session_where_there_are_people(web: Web, seed: int) -> None:

@@ -224,8 +224,8 @@ def test_of_submissions_at_the_same_moment_one_is_done(stage: Stage) -> None:
 
 @pytest.mark.parametrize("act", sorted(ACTS))
 def test_an_act_leaves_one_row_with_its_actor_and_its_words_or_nothing(act: str, stage: Stage, seed: int) -> None:
-    """What is refused, changes nothing, or has a row that cannot be stored leaves neither effect nor row; then it is
-    done."""
+    """An act that is refused, changes nothing, or has a row that cannot be stored leaves neither effect nor row; then
+    it is done."""
     chance = random.Random(f"{seed}:{act}")
     actor, before = by(f"anna {chance.random()}", chance.choice([*Door])), stage.kept()
     if ACTS[act].__module__ == acts.devices.__name__:  # they are of one's own holds

@@ -134,7 +134,7 @@ def test_what_is_handed_back_goes_elsewhere_and_pays_nothing(
 def test_what_is_reserved_is_told_before_and_kept_afterwards(
     farm: Settings, redis: Redis, ledger: Ledger, host: Host
 ) -> None:
-    """What was begun before is finished; then the phone is the project's, and everybody else is told so."""
+    """A block that was begun before is finished; then the phone is the project's, and everybody else is told so."""
     ledger.people.add_project("vision", "")
     scheduler, where, begins = Scheduler(farm, ledger, redis), site(farm, ledger, redis), time.time() + 3600
     (later,) = acts.reserving.reserve(where, by("anna"), ["A"], begins, begins + 3600, "vision").reservations
@@ -159,7 +159,7 @@ def test_what_is_reserved_is_told_before_and_kept_afterwards(
 
 
 def test_whatever_is_reserved_a_device_has_one_holder_at_a_time(ledger: Ledger, seed: int) -> None:
-    """Beside its pool, which is of one project."""
+    """A device is held beside its pool, which is of one project."""
     chance, now = random.Random(seed), time.time()
     for _ in range(80):
         serials, project = chance.sample("ABC", chance.randint(1, 2)), chance.choice(["", "vision", "speech"])

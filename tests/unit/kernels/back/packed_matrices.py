@@ -54,7 +54,7 @@ class Layers:
     inputs: dict[str, np.ndarray] = field(default_factory=dict)
     wanted: dict[str, np.ndarray] = field(default_factory=dict)
     sizes: dict[str, np.ndarray] = field(default_factory=dict)
-    """What the sizes of the products add up to, of each output."""
+    """The sum of the sizes of the products, of each output."""
     packed_bytes: int = 0
     """Bytes of the weights, padded to sixteen rows, and of what lies beside them in single."""
 

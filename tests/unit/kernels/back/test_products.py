@@ -39,7 +39,7 @@ WORDS = (
 
 
 SMALL = SIZES | {"odd": ((2,), 19, 35, 22), "whole": ((), 32, 32, 32)}
-"""For a simulator, which takes milliseconds for each multiplication of the large ones."""
+"""Sizes for a simulator, which takes milliseconds for each multiplication of the large ones."""
 
 
 def product(size: str, sizes: Sizes = SIZES, *, shared: bool = False) -> Graph:
