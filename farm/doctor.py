@@ -217,7 +217,7 @@ CHECKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     _adb,
     _opencl,
     _vulkan,
-    _tool("glslangValidator", "glslang-tools", "compiles Vulkan kernels", Verdict.MISSING),
+    _tool("glslc", "glslc", "compiles Vulkan kernels", Verdict.MISSING),
     _tool("cmake", "cmake make", "builds the agent", Verdict.MISSING),
     _tool("g++", "g++", "builds the agent", Verdict.MISSING),
     _headers,

@@ -6,7 +6,7 @@ A case is an algorithm with a memory budget in bytes (0: the device's): `--cases
 Each is compiled for the device that the agent finds, run, and its images compared with PyTorch's of the same random
 input and weights (`--reference`: fp64 or fp32; TF32 is off). `--weights`: trained ones, of `pynet_weights`, and a
 picture as input; seeded ones magnify rounding. Times are medians of whole inferences, without input and
-output. Needs NumPy, pydantic and PyTorch, and glslangValidator for Vulkan; `--peers none`: without PyTorch's own times.
+output. Needs NumPy, pydantic and PyTorch, and glslc for Vulkan; `--peers none`: without PyTorch's own times.
 """
 
 from __future__ import annotations

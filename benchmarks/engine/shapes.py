@@ -6,7 +6,7 @@ Each shape is the workload `pynet_conv_<number>` of a fresh random input, compar
 precision. Times are the host's clock, the device waited for. Two of ours: `ms`, the median of whole inferences (the
 input is packed and the output unpacked in it), and `layer_ms`, the convolution's own steps in the fastest profiled
 pass. Of cuDNN the least of three, in whichever layout is faster, TF32 off. Needs NumPy, pydantic and PyTorch, and
-glslangValidator for Vulkan; without CUDA PyTorch on the processor stands in for cuDNN.
+glslc for Vulkan; without CUDA PyTorch on the processor stands in for cuDNN.
 """
 
 from __future__ import annotations

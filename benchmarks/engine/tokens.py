@@ -6,7 +6,7 @@ A token reads the weights of its pass and the valid part of the cache: these byt
 median time between two tokens, stand beside the bandwidth of a copy that is measured by the same agent. The prompt has
 a time of its own. Weights are random halves, or packed blocks (`--weights q4_0`), in a GGUF file; the tokens that come
 out mean nothing, and are not compared (`tests/contract/agent/test_generation.py` does). Needs numpy, pydantic, onnx,
-gguf and the agent; for Vulkan glslangValidator, or a folder of compiled shaders.
+gguf and the agent; for Vulkan glslc, or a folder of compiled shaders.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Cooperative matrices of Khronos in SPIR-V that a compiler wrote with NVIDIA's older ones.
 
-`glslangValidator` knows GL_KHR_cooperative_matrix from 13.0 on and GL_NV_cooperative_matrix long before, and drivers of
-phones offer the first alone. The two differ in the order of a few operands, and in that Khronos's types say what a
-matrix is used for: that is read from the products (SPV_KHR_cooperative_matrix and SPV_NV_cooperative_matrix).
+glslang, which is in `glslc`, knows GL_KHR_cooperative_matrix from 13.0 on and GL_NV_cooperative_matrix long before, and
+drivers of phones offer the first alone. The two differ in the order of a few operands, and in that Khronos's types say
+what a matrix is used for: that is read from the products (SPV_KHR_cooperative_matrix and SPV_NV_cooperative_matrix).
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def test_run(comma: dict[str, str], tmp_path: Path, backend: Backend) -> None:
 
 @pytest.mark.parametrize("backend", ["opencl", "vulkan"])
 def test_farm(comma: dict[str, str], tmp_path: Path, backend: Backend) -> None:
-    """Vulkan's shaders are compiled by glslang, each time anew."""
+    """Vulkan's shaders are compiled by glslc, each time anew."""
     farm = [sys.executable, "-m", "farm.cli"]
     assert _said([*farm, "--version"], comma) == _said([*farm, "--version"], PLAIN)
     plans = []

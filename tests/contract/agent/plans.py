@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernels.codegen.spirv import compile_all
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
 from kernels.plan.model import (
     Buffer,
@@ -78,11 +78,7 @@ FILES = {"opencl": "programs/small.cl", "vulkan": "programs/binary.spv"}
 @lru_cache
 def spirv(source: str) -> bytes:
     with TemporaryDirectory() as folder:
-        shader, binary = Path(folder) / "a.comp", Path(folder) / "a.spv"
-        shader.write_text(source)
-        argv = ["glslangValidator", "-V", "--target-env", "vulkan1.1", str(shader), "-o", str(binary)]
-        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, timeout=30)
-        return binary.read_bytes()
+        return compile_all([source], cache=Path(folder))[0]
 
 
 def binary_program(api: str) -> Program:

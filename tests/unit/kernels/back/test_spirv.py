@@ -10,7 +10,7 @@ import pytest
 
 from kernels.catalog.convolution.output_tile import OutputTile
 from kernels.codegen.no_contraction import forbid_contraction
-from kernels.codegen.spirv import compile_all, compile_spirv
+from kernels.codegen.spirv import compile_all
 from kernels.compile import compile_graph
 from kernels.errors import ToolError
 from kernels.options import GPU_PRECISIONS, HALF, Limits, Options
@@ -33,10 +33,12 @@ READINGS = (vulkan.Reading(), vulkan.Reading(texels=True), vulkan.Reading(texels
 def test_every_kernel_compiles_in_every_precision(reading: vulkan.Reading, tmp_path: Path) -> None:
     """Of the later readings, those texts that they change: a compiler's time goes into nothing twice."""
     earlier = {text for other in READINGS[: READINGS.index(reading)] for text in texts_of(other)}
-    texts = set(texts_of(reading)) - earlier
-    binaries = compile_all(sorted(texts), cache=tmp_path)
+    texts = sorted(set(texts_of(reading)) - earlier)
+    binaries = compile_all(texts, cache=tmp_path / "all")
     assert binaries and all(binary.startswith(b"\x03\x02\x23\x07") for binary in binaries)
-    assert len(texts) == len(list(tmp_path.iterdir()))
+    assert len(texts) == len(list((tmp_path / "all").iterdir()))
+    for text in some(texts, 2, "alone"):
+        assert compile_all([text, text], cache=tmp_path / "alone") == [binaries[texts.index(text)]] * 2
 
 
 def texts_of(reading: vulkan.Reading) -> list[str]:
@@ -110,31 +112,31 @@ def test_options_follow_the_device_and_the_precision() -> None:
 
 def test_a_cached_shader_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = vulkan.render(KERNELS["affine"], {})
-    first = compile_spirv(text, cache=tmp_path)
+    first = compile_all([text], cache=tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert compile_spirv(text, cache=tmp_path) == first
-    with pytest.raises(ToolError, match="apt-get install glslang-tools"):
-        compile_spirv(text + "// another\n", cache=tmp_path)
+    assert compile_all([text], cache=tmp_path) == first
+    with pytest.raises(ToolError, match="apt-get install glslc"):
+        compile_all([text + "// another\n"], cache=tmp_path)
 
 
 def test_a_damaged_entry_is_compiled_again(tmp_path: Path) -> None:
     text = vulkan.render(KERNELS["affine"], {})
-    first = compile_spirv(text, cache=tmp_path)
+    first = compile_all([text], cache=tmp_path)
     (entry,) = tmp_path.iterdir()
     entry.write_bytes(b"half an ent")
-    assert compile_spirv(text, cache=tmp_path) == first
+    assert compile_all([text], cache=tmp_path) == first
 
 
 def test_a_refused_shader_shows_the_compilers_words(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"refused a shader:\n(.|\n)*'nonsense'"):
-        compile_spirv("#version 450\nvoid main() { nonsense = 1; }\n", cache=tmp_path)
+        compile_all(["#version 450\nvoid main() { nonsense = 1; }\n"], cache=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     text = vulkan.render(KERNELS["affine"], {})
-    assert compile_spirv(text, cache=tmp_path / "file" / "folder")
+    assert compile_all([text], cache=tmp_path / "file" / "folder")
 
 
 def instructions(module: bytes) -> list[tuple[int, ...]]:
@@ -170,7 +172,7 @@ def test_every_sum_and_product_is_guarded_except_where_joined(tmp_path: Path) ->
 
 
 def test_a_guarded_module_keeps_all_else(tmp_path: Path) -> None:
-    before = compile_spirv(vulkan.render(KERNELS["lrn"], {}), cache=tmp_path)
+    before = compile_all([vulkan.render(KERNELS["lrn"], {})], cache=tmp_path)[0]
     after = forbid_contraction(before)
     assert [words for words in instructions(after) if (words[0], words[-1]) != (71, 42)] == instructions(before)
     assert after[:20] == before[:20] and len(after) > len(before)
