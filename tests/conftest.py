@@ -28,8 +28,9 @@ from sqlalchemy.util import LRUCache
 from xdist.scheduler import LoadFileScheduling
 
 KINDS = ("unit", "contract", "integration", "chaos", "fuzz")
-TOGETHER = ("tests/integration/metrics/",)
-"""Folders whose files share servers: each worker with one of them would start a Prometheus, which never rests."""
+TOGETHER = tuple(f"tests/integration/{each}/" for each in ("metrics", "farm/one_phone", "farm/two_phones"))
+"""Folders whose files share servers: each worker with one of them would start a Prometheus, which never rests, or
+a farm."""
 SEED = "POCKETFARM_TEST_SEED"
 SEED_IN_CI = 20261125
 SESSION = "POCKETFARM_TEST_SESSION"

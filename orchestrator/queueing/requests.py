@@ -58,7 +58,7 @@ class Requests:
         return found
 
     def of(self, mask: NDArray[np.bool_]) -> Requests:
-        return Requests(self.rows[mask])
+        return self if mask.all() else Requests(self.rows[mask])
 
     def between(self, begin: float, end: float) -> Requests:
         """Return the requests that were meant to arrive in a stretch of time."""

@@ -1,4 +1,7 @@
-"""What goes wrong in the middle of a run costs time, never a job or a record, and never a second result."""
+"""What goes wrong in the middle of a run costs time, never a job or a record, and never a second result.
+
+The farm's ledger is on PostgreSQL; test_campaign has the same faults on SQLite.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ import numpy as np
 import pytest
 
 from orchestrator.coordination.inventory import Inventory
+from orchestrator.ledger import Ledger
+from tests.servers import PostgresServer, postgres_server
 from tests.waiting import eventually
 from virtual_phones.faults import Fault, KillAgent, Reboot, Unplug
 
@@ -21,8 +26,16 @@ SAMPLES = 300
 
 
 @pytest.fixture(scope="module")
-def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFarm]:
-    with running_farm(tmp_path_factory.mktemp("farm"), phones=2) as started:
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    with postgres_server(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) -> Iterator[RunningFarm]:
+    ledger = {"FARM_LEDGER_URL": postgres.url}
+    with running_farm(tmp_path_factory.mktemp("farm"), phones=2, more=ledger) as started:
+        started.forget("FARM_LEDGER_URL")  # another terminal knows the state folder alone
         yield started
 
 
@@ -115,3 +128,24 @@ def test_a_training_of_a_killed_worker_goes_on_bit_for_bit(farm: RunningFarm, tm
     assert rest["trained"]["onnx_sha256"] == whole["trained"]["onnx_sha256"]
     epochs = [(one["stage"], one["epoch"], one["loss"]) for one in (*rest["earlier"], *rest["samples"])]
     assert epochs == [(one["stage"], one["epoch"], one["loss"]) for one in whole["samples"]]
+
+
+def test_a_killed_postgres_costs_time_alone(farm: RunningFarm, postgres: PostgresServer, tmp_path: Path) -> None:
+    """One job runs and one waits for the same phone when the ledger dies: what users type does not change."""
+    assert not (farm.state / "ledger.sqlite").exists()
+    phone = farm.phones.phones()[0].name
+    farm.brake(0.1)
+    experiments = [farm.submit(tmp_path, f"e{number}", where=f'serial == "{phone}"', samples=300) for number in (1, 2)]
+    eventually(farm.running, what="nothing measures")
+    postgres.stop(kill=True)
+    farm.brake(1.0)
+    status = farm.cli("status", status=1)
+    assert status["error"]["cause"] == "service_down", status
+    postgres.start()
+    for experiment in experiments:
+        ended = farm.cli("watch", experiment, "--timeout", "90 s", status=None)
+        assert ended["outcomes"]["ok"] + ended["outcomes"]["invalid"] == 1, ended
+    with Ledger(postgres.url) as ledger:
+        for experiment in experiments:
+            good = [each for each in ledger.records(experiment) if each.outcome in ("ok", "invalid")]
+            assert len(good) == 1, good

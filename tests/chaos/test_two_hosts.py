@@ -96,13 +96,13 @@ def lab2(farm: RunningFarm, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return state
 
 
-@contextmanager
-def second_host(state: Path, *, slow: bool) -> Iterator[subprocess.Popen[bytes]]:
-    """`farm up --join` on a machine whose clock may be slow."""
-    clock = {"LD_PRELOAD": str(slow_clock(state.parent))} if slow else {}
-    join = ["--join", str(state.with_suffix(".join"))]
-    command = [sys.executable, "-m", "farm.cli", "up", "--state", str(state), *join, "--virtual", "1"]
-    log = state.with_suffix(".slow" if slow else ".up")
+@pytest.fixture(scope="module")
+def second(lab2: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`farm up --join` on a machine whose clock is slow."""
+    join = ["--join", str(lab2.with_suffix(".join"))]
+    command = [sys.executable, "-m", "farm.cli", "up", "--state", str(lab2), *join, "--virtual", "1"]
+    clock = {"LD_PRELOAD": str(slow_clock(lab2.parent))}
+    log = lab2.with_suffix(".up")
     with log.open("wb") as out:
         process = subprocess.Popen(
             command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**environment(), **clock}
@@ -117,9 +117,9 @@ def second_host(state: Path, *, slow: bool) -> Iterator[subprocess.Popen[bytes]]
 
 
 def test_celery_s_tools_show_which_block_runs_on_which_phone_of_which_host(
-    farm: RunningFarm, lab2: Path, tmp_path: Path
+    farm: RunningFarm, second: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
-    with second_host(lab2, slow=False), flower(farm) as url:
+    with flower(farm) as url:
         eventually(lambda: health(farm).get(FAR) == "ready", READY_S)
         near = next(serial for serial in health(farm) if serial.startswith("virtual-") and serial != FAR)
         (tmp_path / "seen.yaml").write_text(SEEN)
@@ -146,20 +146,21 @@ def test_celery_s_tools_show_which_block_runs_on_which_phone_of_which_host(
         assert {f"{job}-1" for job, *_ in wanted.values()} <= set(asked(farm, "revoked")["farm@lab2"])
 
 
-def test_a_farm_on_two_hosts_loses_no_job_when_one_is_killed(farm: RunningFarm, lab2: Path, tmp_path: Path) -> None:
-    with second_host(lab2, slow=True) as second:
-        eventually(lambda: health(farm).get(FAR) == "ready", READY_S)
-        with farm.redis() as redis:
-            seen = [each.seen_at for each in Inventory(redis).hosts()]
-            assert len(seen) == 2 and all(abs(time.time() - at) < 60 for at in seen), "by the reader's clock"
-        model(tmp_path / "model.onnx")
-        (far,) = farm.until_finished(submitted(farm, tmp_path, "there", f'serial == "{FAR}"', blocks=1, load="0.1 s"))
-        near = next(serial for serial in health(farm) if serial.startswith("virtual-") and serial != FAR)
-        farm.cli("hold", near, "--alone")  # so that the work begins on the host that is to die
-        experiment = submitted(farm, tmp_path, "both", 'source == "virtual"', blocks=3, load="4 s")
-        eventually(lambda: running_on(farm, FAR), READY_S)
-        kill(second)
-        farm.cli("release", near)
+def test_a_farm_on_two_hosts_loses_no_job_when_one_is_killed(
+    farm: RunningFarm, lab2: Path, second: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    eventually(lambda: health(farm).get(FAR) == "ready", READY_S)
+    with farm.redis() as redis:
+        seen = [each.seen_at for each in Inventory(redis).hosts()]
+        assert len(seen) == 2 and all(abs(time.time() - at) < 60 for at in seen), "by the reader's clock"
+    model(tmp_path / "model.onnx")
+    (far,) = farm.until_finished(submitted(farm, tmp_path, "there", f'serial == "{FAR}"', blocks=1, load="0.1 s"))
+    near = next(serial for serial in health(farm) if serial.startswith("virtual-") and serial != FAR)
+    farm.cli("hold", near, "--alone")  # so that the work begins on the host that is to die
+    experiment = submitted(farm, tmp_path, "both", 'source == "virtual"', blocks=3, load="4 s")
+    eventually(lambda: running_on(farm, FAR), READY_S)
+    kill(second)
+    farm.cli("release", near)
     assert far["device"]["host"] == "lab2"
     assert far["outcome"] == "ok" or far["cause"] in BUSY, far["reasons"]
     assert list((lab2 / "artifacts").glob("*/*")), "it has fetched the model"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Sequence
@@ -15,14 +16,16 @@ TAG = "lowmemorykiller"
 _LMKD_PID = 389
 
 
-def look(phone: Phone, pids: Sequence[int]) -> None:
-    """Look at what runs inside now. A phone whose profile has no `low_memory` has memory without end."""
+def look(phone: Phone, pids: Sequence[int]) -> float:
+    """Look at what runs inside now; return the bytes that it may still take. A phone whose profile has no `low_memory`
+    has memory without end."""
     limits = phone.profile.low_memory
-    if limits is None or not pids:
-        return
+    if limits is None:
+        return math.inf
     used = {pid: unshared_bytes(pid) for pid in pids}
-    if phone.profile.memory_bytes - limits.system_bytes - sum(used.values()) >= limits.kill_free_bytes:
-        return
+    left = phone.profile.memory_bytes - limits.system_bytes - sum(used.values()) - limits.kill_free_bytes
+    if left >= 0 or not used:
+        return left
     largest = max(used, key=lambda pid: used[pid])
     name = _name(largest)
     with suppress(ProcessLookupError, PermissionError):
@@ -32,6 +35,7 @@ def look(phone: Phone, pids: Sequence[int]) -> None:
             f"Kill '{name}' ({largest}), uid 2000, oom_score_adj 0 to free {used[largest] // 1024}kB rss, 0kB swap; "
             "reason: min watermark is breached and swap is low (0kB < 0kB)",
         )  # fmt: skip
+    return 0.0
 
 
 def _name(pid: int) -> str:

@@ -15,7 +15,6 @@ from orchestrator.model.experiment import Matrix
 from orchestrator.model.experiment.language_model import PromptFile
 
 from .gather import Gathered, file_of, told
-from .tokenizer import tokens_of
 
 
 def with_prompt(found: Gathered, axes: Matrix, base: Path, artifacts: Artifacts) -> tuple[Gathered, Matrix]:
@@ -23,6 +22,8 @@ def with_prompt(found: Gathered, axes: Matrix, base: Path, artifacts: Artifacts)
     workload, field = found.workload, "workload.prompt"
     if not isinstance(given := workload.prompt, str | PromptFile):
         return found, axes
+    from .tokenizer import tokens_of  # with it all of the import of models, a tenth of a second of every command
+
     name = str(workload.language_model)
     model = base / name
     model = model if model.exists() else artifacts.path(str(workload.language_model_sha256))

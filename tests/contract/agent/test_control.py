@@ -153,7 +153,7 @@ def test_stop_while_processes_end(agent: Agent) -> None:
         for _ in range(3):
             process = ending.enter_context(subprocess.Popen(["sh", "-c", churn]))
             ending.callback(process.kill)
-        for _ in range(100):
+        for _ in range(40):
             done = agent.plain("stop", "--marker-prefix", f"{agent.folder}/")
             assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
 

@@ -16,7 +16,7 @@ import pytest
 from farm.processes import marked
 from tests.servers import required
 
-from .test_up import CALM
+from .test_up import calm
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -32,7 +32,7 @@ def interrupted(folder: Path, words: str, times: int, program: Sequence[str]) ->
     log, up = folder / "demo.log", folder / "state" / "logs" / "up.log"
     command = [sys.executable, *program, "demo", "--state", str(folder / "state")]
     with log.open("w") as file:
-        demo = subprocess.Popen(command, cwd=ROOT, env=CALM, stdout=file, stderr=file, start_new_session=True)
+        demo = subprocess.Popen(command, cwd=ROOT, env=calm(), stdout=file, stderr=file, start_new_session=True)
     try:
         limit = time.monotonic() + 300
         while words not in log.read_text() + (up.read_text() if up.exists() else ""):

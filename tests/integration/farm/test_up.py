@@ -43,11 +43,13 @@ devices: {where: source == "virtual", count: all}
 matrix: {backend: [opencl]}
 sampling: {blocks: 1, samples: 1, deadline: 10 min}
 """
-CALM = {key: value for key, value in os.environ.items() if not key.startswith("FARM_")} | {
-    "FARM_EXPORTER_PORT": "0",
-    "FARM_PAGES_PORT": "0",
-}
-"""Farms of several tests start at the same time: the usual port, free when one looks, may soon be another's."""
+
+
+def calm() -> dict[str, str]:
+    """The environment of a farm. Those of several tests start at the same time: the usual port, free when one looks,
+    may soon be another's."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("FARM_")}
+    return kept | {"FARM_EXPORTER_PORT": "0", "FARM_PAGES_PORT": "0"}
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +68,12 @@ def farm(*arguments: str) -> subprocess.CompletedProcess[str]:
 def apart(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "farm.cli", *arguments], cwd=ROOT, env=CALM, capture_output=True, text=True, timeout=200
+        [sys.executable, "-m", "farm.cli", *arguments],
+        cwd=ROOT,
+        env=calm(),
+        capture_output=True,
+        text=True,
+        timeout=200,
     )
 
 
@@ -81,7 +88,7 @@ class Up:
             self.process = subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env=CALM | environment,
+                env=calm() | environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -78,10 +78,25 @@ def check_gauge(found: Enrolment, profile_name: str, speed: float = 1.0) -> None
     assert not found.gauge.absolute
 
 
-def test_a_galaxy_s7_is_calibrated(member: Member, lab_settings: Settings) -> None:
+def test_a_galaxy_s7_on_a_charger_that_can_be_cut_is_calibrated(
+    member: Member, lab: Wiring, lab_settings: Settings
+) -> None:
+    """The charger is cut for the steps, as beside a farm with virtual phones, whose control socket lies in the state
+    folder. `test_other_signs_and_units` has phones without a charger."""
+    known = lab_settings.state / "virtual" / "phones.json"
+    known.parent.mkdir(parents=True)
+    known.write_text(json.dumps({"control": str(lab.phones.control.path)}))
+    lab.phones.control.fault(lab.serial, Charging(on=True))
     said: list[float] = []
-    found = enrol(member, lab_settings, _go_on, lambda _, share: said.append(share))
+    try:
+        found = enrol(member, lab_settings, _go_on, lambda _, share: said.append(share))
+        assert lab.phones.control.truth(lab.serial).charging, "it charges again"
+        assert not list((lab_settings.state / "supply").glob("*.json")), "and nothing is left to be put back"
+    finally:
+        lab.phones.control.clear()
+        lab.phones.control.fault(lab.serial, Charging(on=False))
     check_gauge(found, "galaxy_s7")
+    assert found.supply == "virtual"
     assert found.sampler is not None and found.sampler.cpu_share < 0.05
     assert said == sorted(said) and (said[0], said[-1]) == (0.0, 1.0)
     assert store.load(lab_settings.state, member.facts.serial, member.facts.fingerprint) == found
@@ -151,23 +166,6 @@ def test_a_charging_phone_says_what_to_do(member: Member, lab: Wiring, lab_setti
     assert "not discharging" in found.gauge_reason and "cut the supply" in found.gauge_reason
     lab.phones.control.clear()
     lab.phones.control.fault(lab.serial, Charging(on=False))
-
-
-def test_a_charger_that_can_be_cut_is_cut_for_the_steps(member: Member, lab: Wiring, lab_settings: Settings) -> None:
-    """As beside a farm with virtual phones, whose control socket lies in the state folder."""
-    known = lab_settings.state / "virtual" / "phones.json"
-    known.parent.mkdir(parents=True)
-    known.write_text(json.dumps({"control": str(lab.phones.control.path)}))
-    lab.phones.control.fault(lab.serial, Charging(on=True))
-    try:
-        found = ensure_calibrated(member, lab_settings, _go_on)
-        check_gauge(found, "galaxy_s7")
-        assert found.supply == "virtual"
-        assert lab.phones.control.truth(lab.serial).charging, "it charges again"
-        assert not list((lab_settings.state / "supply").glob("*.json")), "and nothing is left to be put back"
-    finally:
-        lab.phones.control.clear()
-        lab.phones.control.fault(lab.serial, Charging(on=False))
 
 
 def test_the_lab_file_says_what_is_wired(member: Member, lab_settings: Settings, tmp_path: Path) -> None:

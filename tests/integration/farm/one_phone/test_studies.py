@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,9 @@ import numpy as np
 import pytest
 import yaml
 
+from tests.integration.farm.conftest import Cli
+from tests.integration.farm.test_up import ROOT, Up
 from tests.integration.workers.jobs import BUSY, begun
-from tests.servers import required
-from tests.waiting import eventually
-
-from .conftest import Cli
-from .test_up import READY_S, ROOT, Up
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -29,19 +25,6 @@ STUDIES = (
 JOINED_BYTES = 9_000_000
 """SqueezeNet needs more where the channels of its concats are joined."""
 SMALL = {"blocks": 1, "warmup": 1, "samples": 2}
-
-
-@pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    for binary in ("redis-server", "adb"):
-        required(binary)
-    found = Up(tmp_path_factory.mktemp("studies") / "farm", "--virtual", "1")
-    try:
-        found.wait_until_ready()
-        eventually(lambda: {each.facts.source for each in found.ready_devices()} == {"virtual", "workstation"}, READY_S)
-        yield found
-    finally:
-        found.kill()
 
 
 def asked_of(name: str) -> dict[str, Any]:

@@ -6,20 +6,16 @@ import json
 import random
 import shutil
 import subprocess
-import tempfile
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from farm.endpoints import read
+from tests.integration.farm.test_up import ROOT, Up, farm
 from tests.waiting import eventually
 from workers.devices.admit import host_abi
 
-from .test_up import ROOT, Up, farm
-
-OWN = ROOT / "tests" / "own_engines"
 WORK = "double work(long steps) { double x = 0; for (long i = 0; i < steps; ++i) x += 1.0 / (i + 1); return x; }"
 EXPERIMENT = """\
 schema_version: 1
@@ -30,18 +26,6 @@ matrix: {{backend: cpu, engine: [{engines}], threads: [1, 2]}}
 sampling: {{blocks: 2, samples: 3}}
 measure: {{quantities: [latency]}}
 """
-
-
-@pytest.fixture(scope="module")
-def up() -> Iterator[Up]:
-    with tempfile.TemporaryDirectory(prefix="farm-") as folder:
-        found = Up(Path(folder) / "farm", "--virtual", "2", FARM_ENGINES=str(OWN))
-        try:
-            found.wait_until_ready()
-            eventually(lambda: sum(each.facts.kind == "phone" for each in found.ready_devices()) == 2, 120)
-            yield found
-        finally:
-            found.kill()
 
 
 @pytest.mark.parametrize(

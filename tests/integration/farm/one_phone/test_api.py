@@ -19,9 +19,8 @@ from onnx import TensorProto, helper
 
 from farm import Farm
 from farm.api import CommandFailed
+from tests.integration.farm.test_up import ROOT, Up, calm
 from tests.servers import required
-
-from .test_up import CALM, ROOT, Up
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -40,18 +39,6 @@ NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
 
 @pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    for binary in ("redis-server", "adb"):
-        required(binary)
-    found = Up(tmp_path_factory.mktemp("api") / "farm", "--virtual", "1")
-    try:
-        found.wait_until_ready()
-        yield found
-    finally:
-        found.kill()
-
-
-@pytest.fixture(scope="module")
 def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
     """A server of ssh on this machine, by a key made for it; how to call it."""
     client = required("ssh")
@@ -62,7 +49,7 @@ def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
     key.write_public_key(folder / "key.pub")
     command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("ssh_server.py")), str(folder)]
     options = ("-F", "none", "-i", str(folder / "key"), "-o", "StrictHostKeyChecking=no")
-    with subprocess.Popen(command, env=CALM, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(command, env=calm(), stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         port = server.stdout.readline().strip()
         yield (client, *options, "-o", f"UserKnownHostsFile={folder / 'known'}", "-p", port)

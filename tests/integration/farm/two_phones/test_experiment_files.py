@@ -4,61 +4,22 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from farm.cli import main
-from farm.endpoints import settings_for
-from tests.integration.workers.jobs import BUSY, begun, enrolled
-from tests.servers import required
-from tests.waiting import eventually
+from tests.integration.farm.conftest import Cli
+from tests.integration.farm.one_phone.test_studies import STUDIES
+from tests.integration.farm.test_up import ROOT, Up
+from tests.integration.workers.jobs import BUSY, begun
 
-from .conftest import Cli
 from .small import small
-from .test_studies import STUDIES
-from .test_up import ROOT, Up
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 FILES = [file for file in sorted((ROOT / "experiments").glob("*.yaml")) if file.stem not in STUDIES]
-FAN = "thermal: {skin_ambient_w_per_k: 5}"
-"""Keeps a phone cool that computes for long because the machine has other work: nothing waits for it to cool down."""
-QUICK = f"""
-extends: galaxy_s24
-name: quick
-gauge: {{refresh_ms: 250, unit: uA, quantum_ua: 1000, noise_ua: 3000}}
-{FAN}
-"""
-"""Its gauge is known from the start: a farm calibrates that of test_studies."""
-NO_GAUGE = f"""
-extends: sd888_hdk
-name: no_gauge
-{FAN}
-"""
-PHONES = {"quick": QUICK, "no_gauge": NO_GAUGE}
-
-
-@pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """Two phones that meet what the files ask for: Adreno, 3 GiB, Vulkan, airplane mode."""
-    for binary in ("redis-server", "adb"):
-        required(binary)
-    folder = tmp_path_factory.mktemp("files")
-    profiles = [folder / f"{name}.yaml" for name in PHONES]
-    for profile in profiles:
-        profile.write_text(PHONES[profile.stem])
-    found = Up(folder / "farm", "--virtual", "2", *(word for each in profiles for word in ("--profile", str(each))))
-    try:
-        found.wait_until_ready()
-        eventually(lambda: sum(each.facts.source == "virtual" for each in found.ready_devices()) == 2)
-        (quick,) = (each for each in found.ready_devices() if each.facts.profile == "quick")
-        enrolled(settings_for(found.state), quick)
-        yield found
-    finally:
-        found.kill()
 
 
 @pytest.fixture(scope="module")
