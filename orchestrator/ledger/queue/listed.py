@@ -114,6 +114,13 @@ class Listed:
             total = int(connection.scalar(select(func.count()).select_from(EXPERIMENTS).where(*of)) or 0)
             return experiments.rows(connection, connection.execute(newest).all()), total
 
+    def projects(self, beginning: str) -> dict[str, str]:
+        """Return the project of each experiment whose id begins so; looks at no job."""
+        with self._database.read() as connection:
+            alike = EXPERIMENTS.c.id.startswith(beginning, autoescape=True)
+            rows = connection.execute(select(EXPERIMENTS.c.id, EXPERIMENTS.c.project).where(alike))
+            return {row.id: row.project for row in rows}
+
     def among(self, ids: Collection[str], projects: Collection[str] | None = None) -> set[str]:
         """Return those of these ids that are experiments, of these projects or of any."""
         with self._database.read() as connection:
