@@ -86,6 +86,8 @@ class Database:
         """Rows that were left out so far, each as often as it was asked for."""
         guard(self._engine, self._left_out)
         self._writer = self._engine.execution_options(farm_write=True)
+        self._reader = self._engine.execution_options(farm_kept={})
+        """What rooms of the ledger keep of what they read: none of it in a transaction that writes."""
         self._together = _Together()
         try:
             self._prepare()
@@ -102,7 +104,7 @@ class Database:
         if self._together.connection is not None:
             yield self._together.connection
             return
-        with self._translated(), self._engine.connect() as connection:
+        with self._translated(), self._reader.connect() as connection:
             yield connection
 
     @contextmanager
