@@ -13,7 +13,11 @@ BODY_S = 30.0
 LEAST_BYTES_PER_S = 16 << 10
 """A body has `BODY_S`, and as long as it takes at this rate."""
 OF_AN_ADDRESS, OF_ALL = 16, 32
-"""Connections without a whole head: one more ends the oldest, so that who asks at once is heard."""
+"""Connections that were heard and have sent no whole head yet: one more ends the oldest, so that who asks at once is
+heard. A laboratory behind one address may open hundreds at the same moment: each is heard before it is judged."""
+OF_LIMIT = 2
+"""Of what the server bounds, half may wait for a head, whoever they are."""
+HEARD_S = 0.1
 LOOK_S = 0.5
 
 
@@ -23,8 +27,10 @@ class Patient(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._since, self._bytes, self._state = self.loop.time(), 0, self.conn.their_state
+        self._is_heard = False
+        """The loop has read what came with the connection: it reads before it looks at what is due."""
         self._make_room()
-        self._timer = self.loop.call_later(LOOK_S, self._look)
+        self._timer = self.loop.call_later(HEARD_S, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
@@ -47,6 +53,9 @@ class Patient(H11Protocol):
         self._note()
         if self.transport.is_closing():
             return
+        if not self._is_heard:
+            self._is_heard = True
+            self._make_room()
         limit_s = {h11.IDLE: HEAD_S, h11.SEND_BODY: BODY_S + self._bytes / LEAST_BYTES_PER_S}.get(self._state)
         if limit_s is not None and self.loop.time() > self._since + limit_s:
             self.transport.abort()
@@ -54,9 +63,12 @@ class Patient(H11Protocol):
         self._timer = self.loop.call_later(LOOK_S, self._look)
 
     def _make_room(self) -> None:
+        """End those that waited longest, but not who is just being heard, nor who has asked before: those go by time."""
         known = [each for each in self.connections if isinstance(each, Patient) and each._state is h11.IDLE]
         waiting = sorted(known, key=lambda each: each._since)
-        mine = [each for each in waiting if (each.client or ())[:1] == (self.client or ())[:1]]
-        for oldest in {*mine[:-OF_AN_ADDRESS], *waiting[:-OF_ALL]} - {self}:
+        heard = [each for each in waiting if each._is_heard and each.cycle is None]
+        mine = [each for each in heard if (each.client or ())[:1] == (self.client or ())[:1]]
+        most = (self.limit_concurrency or len(waiting) * OF_LIMIT) // OF_LIMIT
+        for oldest in {*mine[:-OF_AN_ADDRESS], *heard[:-OF_ALL], *waiting[:-most]} - {self}:
             oldest.transport.abort()
             oldest._state = h11.CLOSED

@@ -60,6 +60,9 @@ SWITCH_RETRY_S = 0.01
 SYNCHRONOUS = "FULL"
 """A commit is on the disk when it returns: by then the receipt lets a host drop its copy of a record. WAL with
 less may roll back after a power cut, fencing tokens too."""
+POOL, BEYOND = 16, 24
+"""Connections that a process keeps, and those that it opens for a moment: the threads of the pages, forty, ask at the
+same time, and to open one costs more than what is asked."""
 AT_ONCE = 512
 """Values that one statement names: a database has a limit."""
 CONNECT_S = 10
@@ -83,6 +86,8 @@ class Database:
         """Rows that were left out so far, each as often as it was asked for."""
         guard(self._engine, self._left_out)
         self._writer = self._engine.execution_options(farm_write=True)
+        self._reader = self._engine.execution_options(farm_kept={})
+        """What rooms of the ledger keep of what they read: none of it in a transaction that writes."""
         self._together = _Together()
         try:
             self._prepare()
@@ -99,7 +104,7 @@ class Database:
         if self._together.connection is not None:
             yield self._together.connection
             return
-        with self._translated(), self._engine.connect() as connection:
+        with self._translated(), self._reader.connect() as connection:
             yield connection
 
     @contextmanager
@@ -304,7 +309,8 @@ def _engine(url: str, *, checked: bool = True) -> Engine:
         if parsed.get_backend_name() == "postgresql":
             told = {"connect_timeout": str(CONNECT_S), "client_encoding": "utf8"}  # a database in C has no encoding
             parsed = parsed.set(query={**told, **parsed.query})
-        engine = create_engine(parsed, pool_pre_ping=parsed.get_backend_name() != "sqlite")
+        pool = {} if parsed.database in (None, "", ":memory:") else {"pool_size": POOL, "max_overflow": BEYOND}
+        engine = create_engine(parsed, pool_pre_ping=parsed.get_backend_name() != "sqlite", **pool)
     except (ArgumentError, NoSuchModuleError, ImportError) as e:
         raise SetupError(
             f"the ledger's URL cannot be used: {e}",

@@ -23,6 +23,7 @@ from . import queries, templates
 from .aggregates.queue import name_in
 from .database import count_up
 from .queue import changes, extension
+from .queue.tallies import tallies, words
 from .rows import OPEN, AnyRow, ExperimentRow, JobState, read_row, readable, readable_rows
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, number_of
 from .templates import NewJobs
@@ -103,8 +104,8 @@ def every(connection: Connection) -> list[ExperimentRow]:
 
 def rows(connection: Connection, found: Sequence[AnyRow]) -> list[ExperimentRow]:
     """Return the experiments of these rows, each with its own counts; what cannot be read is logged and skipped."""
-    counts = {row.id: queries.counts(connection, row.id).get(row.id, {}) for row in found}
-    return readable_rows("experiment", found, lambda row: _row(row, counts[row.id]))
+    counts = words(tallies(connection, [row.sequence for row in found]))
+    return readable_rows("experiment", found, lambda row: _row(row, counts.get(row.sequence, {})))
 
 
 def names(connection: Connection) -> dict[str, str]:
@@ -118,7 +119,7 @@ def one(connection: Connection, experiment_id: str) -> ExperimentRow:
     row = connection.execute(select(EXPERIMENTS).where(EXPERIMENTS.c.id == experiment_id)).first()
     if row is None:
         raise _unknown(connection, experiment_id)
-    return _row(row, queries.counts(connection, experiment_id).get(experiment_id, {}))
+    return _row(row, words(tallies(connection, [row.sequence])).get(row.sequence, {}))
 
 
 def place_of(connection: Connection, target: str) -> Place:

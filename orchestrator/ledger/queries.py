@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
-from sqlalchemy import Connection, bindparam, case, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from orchestrator.model.job import AnyJob, Job
 from orchestrator.model.live.lease import Assignment
 
 from .database import padded
 from .queue.histories import attempt_rows, running_rows
-from .queue.lanes import known_candidates
+from .queue.lanes import devices_of
+from .queue.tallies import tallies, words
 from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, readable_rows
-from .tables import ARCHIVES, CHOICES, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS, number_of
+from .tables import ARCHIVES, COUNTERS, EXPERIMENTS, JOBS, RECORDS, number_of
 from .templates import JOB_PARTS, ORDINARY, JobReader, Measured, measured
 
 JOB_COLUMNS = (
@@ -60,37 +62,28 @@ def _parts(connection: Connection, job_id: str) -> AnyRow:
 
 def counts(connection: Connection, experiment_id: str | None) -> dict[str, dict[str, int]]:
     """Experiment -> jobs by state, or by outcome where done."""
-    statement = select(JOBS.c.experiment, JOBS.c.state, JOBS.c.outcome, func.count()).group_by(
-        JOBS.c.experiment, JOBS.c.state, JOBS.c.outcome
-    )
-    known = select(EXPERIMENTS.c.sequence, EXPERIMENTS.c.id)
-    if experiment_id is not None:
-        statement = statement.where(JOBS.c.experiment == number_of(experiment_id))
-        known = known.where(EXPERIMENTS.c.id == experiment_id)
-    counted = connection.execute(statement).all()
-    names = {row.sequence: row.id for row in connection.execute(known)} if counted else {}
-    found: dict[str, dict[str, int]] = {}
-    for experiment, state, outcome, count in counted:
-        if experiment not in names:
-            continue
-        by_word = found.setdefault(names[experiment], {})
-        word = outcome if state == JobState.DONE else state
-        by_word[word] = by_word.get(word, 0) + count
-    return found
+    names = _names(connection, experiment_id)
+    return {names[number]: of for number, of in words(tallies(connection, list(names))).items()}
+
+
+def _names(connection: Connection, experiment_id: str | None) -> dict[int, str]:
+    known = select(EXPERIMENTS.c.sequence, EXPERIMENTS.c.id).order_by(EXPERIMENTS.c.sequence)
+    mine = known if experiment_id is None else known.where(EXPERIMENTS.c.id == experiment_id)
+    return {row.sequence: row.id for row in connection.execute(mine)}
 
 
 def device_counts(connection: Connection, experiment_id: str | None) -> dict[str, tuple[int, int]]:
     """Device -> (jobs that are over, all jobs), of the jobs that only this device may run; without held ones."""
-    over = case((JOBS.c.state.in_(OPEN), 0), else_=1)
-    certain = (CHOICES.c.candidate_count == 1) & (JOBS.c.state != JobState.HELD)
-    counted = select(CHOICES.c.id, CHOICES.c.candidates, func.sum(over), func.count()).select_from(JOBS)
-    of_choice = counted.join(LANES, LANES.c.id == JOBS.c.lane_id).join(CHOICES, CHOICES.c.id == LANES.c.choice_id)
-    statement = of_choice.where(certain)
-    if experiment_id is not None:
-        statement = statement.where(JOBS.c.experiment == number_of(experiment_id))
-    rows = connection.execute(statement.group_by(CHOICES.c.id, CHOICES.c.candidates))
-    read = ((known_candidates(choice, text), int(done), int(total)) for choice, text, done, total in rows)
-    return {devices[0]: (done, total) for devices, done, total in read if devices}
+    mine = tallies(connection, list(_names(connection, experiment_id)))
+    found = [each for each in mine if each.state is not JobState.HELD]
+    devices = devices_of(connection, {each.lane for each in found})
+    done, total = Counter[str](), Counter[str]()
+    for each in found:
+        if len(devices[each.lane]) == 1:
+            (serial,) = devices[each.lane]
+            done[serial] += each.jobs * (each.state not in OPEN)
+            total[serial] += each.jobs
+    return {serial: (done[serial], total[serial]) for serial in total}
 
 
 def jobs(

@@ -32,7 +32,7 @@ from orchestrator.model.record import Outcome
 from .guard.column_types import Number, Time, Token, Word
 from .rows import HostState, JobState
 
-SCHEMA_VERSION = 25
+SCHEMA_VERSION = 26
 
 METADATA = MetaData()
 
@@ -115,7 +115,7 @@ JOBS = Table(
 )
 """A job is a block of its template for the devices of its lane; its experiment is named by number."""
 Index("jobs_in_turn", JOBS.c.state, JOBS.c.lane_id, JOBS.c.sequence)
-Index("jobs_by_experiment", JOBS.c.experiment, JOBS.c.state)
+Index("jobs_by_experiment", JOBS.c.experiment, JOBS.c.state, JOBS.c.sequence)
 _TRIED = (JOBS.c.state == "waiting") & (JOBS.c.attempts > 0)
 Index("jobs_tried", JOBS.c.lane_id, sqlite_where=_TRIED, postgresql_where=_TRIED)
 

@@ -112,10 +112,9 @@ def submit(
     with nullcontext(base) if base is not None else sent_folder(experiment, files or {}, uploads) as folder:
         experiment = prepare(experiment, folder, Artifacts(settings.state))
     stem = f"{experiment.name}-{content_hash(experiment)[:8]}"
-    known = {row.id: row for row in ledger.experiments()}
-    latest, following = _ids(stem, known, project)
-    if latest is not None and not again and not known[latest].finished:
-        return Submission(latest, _stored(ledger, known[latest]), resumed=True)
+    latest, following = _ids(stem, ledger.listed.projects(stem), project)
+    if latest is not None and not again and not (row := ledger.experiment(latest)).finished:
+        return Submission(latest, _stored(ledger, row), resumed=True)
     expansion = expand(experiment, following, _open_to(project, inventory.devices(), ledger))
     check_waiting(ledger, project, len(expansion.jobs))
     if not expansion.jobs:
@@ -153,13 +152,14 @@ def _without_power(measure: Measure) -> str:
     return f"`measure.{given[0]}` has no effect: add `power` to `measure.quantities`"
 
 
-def _ids(stem: str, known: dict[str, ExperimentRow], project: str) -> tuple[str | None, str]:
-    """The newest experiment of this content in this project, if any, and the id that follows."""
+def _ids(stem: str, known: Mapping[str, str], project: str) -> tuple[str | None, str]:
+    """The newest experiment of this content in this project, if any, and the id that follows. `known`: the project of
+    each experiment."""
     latest, following = None, stem
     for rerun in range(2, MAX_RERUNS):
         if following not in known:
             break
-        latest = following if known[following].project == project else latest
+        latest = following if known[following] == project else latest
         following = f"{stem}-{rerun}"
     return latest, following
 

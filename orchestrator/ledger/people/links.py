@@ -11,14 +11,15 @@ from orchestrator.ledger.rows import AnyRow
 from orchestrator.model.rights import Link
 
 from .tables import LINKS
-from .tokens import USED_S, digest, new_secret
+from .tokens import digest, new_secret
+from .uses import Uses
 
 
 class Links:
     """Links of a ledger; one transaction a call. All methods raise ServiceDown if it is away."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._database, self._uses = database, Uses(database, LINKS)
 
     def make(self, target: str, project: str, who: str, note: str, ends_at: float) -> tuple[str, str]:
         """Return the id and the secret of a new link; nobody can read the secret again."""
@@ -51,10 +52,10 @@ class Links:
         counts = LINKS.c.revoked_at.is_(None) & (LINKS.c.ends_at > now)
         with self._database.read() as connection:
             row = connection.execute(select(LINKS).where(LINKS.c.sha256 == digest(text), counts)).first()
-        if row is not None and (row.used_at is None or row.used_at < now - USED_S):
-            with self._database.write() as connection:
-                connection.execute(update(LINKS).where(LINKS.c.id == row.id).values(used_at=now))
-        return None if row is None else _link(row)
+        if row is None:
+            return None
+        self._uses.note(row.id, row.used_at)
+        return _link(row)
 
 
 def revoke_links_of(connection: Connection, who: str, now: float) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import AnyRow
@@ -16,11 +16,18 @@ from orchestrator.model.people import Role, Use
 from orchestrator.model.rights import Grants, Token
 
 from .tables import MEMBERS, PEOPLE, TOKENS
+from .uses import Uses
 
 PREFIX = "farm_"
 """The start of a token's text, by which those who look for lost secrets know it."""
-USED_S = 60.0
-"""The time between two notes that a token was used: else each request would write."""
+_OF_PERSON = TOKENS.join(PEOPLE, PEOPLE.c.name == TOKENS.c.person)
+_COUNTS = TOKENS.c.revoked_at.is_(None) & PEOPLE.c.ended_at.is_(None)
+_SHOWN = (
+    select(TOKENS, PEOPLE.c.role, MEMBERS.c.project.label("place"), MEMBERS.c.role.label("there"))
+    .select_from(_OF_PERSON.outerjoin(MEMBERS, MEMBERS.c.person == TOKENS.c.person))
+    .where(TOKENS.c.sha256 == bindparam("shown"), TOKENS.c.use == bindparam("meant_for"), _COUNTS)
+)
+"""A token that counts, once for each role of its person in a project: each request asks this."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Tokens:
     """Tokens of a ledger; one transaction a call. All methods raise ServiceDown if it is away."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._database, self._uses = database, Uses(database, TOKENS)
 
     def make(
         self, person: str, most: Role, project: str, note: str, ends_at: float | None, use: Use = Use.API
@@ -69,18 +76,14 @@ class Tokens:
 
     def bearer(self, text: str, use: Use = Use.API) -> Bearer | None:
         """Return who shows this text for this use; None: nobody may by it, or not any more. Notes that it was used."""
-        now = time.time()
-        shown = select(TOKENS, PEOPLE.c.role).join(PEOPLE, PEOPLE.c.name == TOKENS.c.person)
-        counts = TOKENS.c.revoked_at.is_(None) & PEOPLE.c.ended_at.is_(None)
         with self._database.read() as connection:
-            row = connection.execute(shown.where(TOKENS.c.sha256 == digest(text), TOKENS.c.use == use, counts)).first()
-            if row is None or (row.ends_at is not None and row.ends_at <= now):
-                return None
-            of = connection.execute(select(MEMBERS).where(MEMBERS.c.person == row.person))
-            grants = Grants(Role(row.role) if row.role else None, {each.project: Role(each.role) for each in of})
-        if row.used_at is None or row.used_at < now - USED_S:
-            with self._database.write() as connection:
-                connection.execute(update(TOKENS).where(TOKENS.c.id == row.id).values(used_at=now))
+            rows = connection.execute(_SHOWN, {"shown": digest(text), "meant_for": use}).all()
+        if not rows or (rows[0].ends_at is not None and rows[0].ends_at <= time.time()):
+            return None
+        row = rows[0]
+        projects = {each.place: Role(each.there) for each in rows if each.place is not None}
+        self._uses.note(row.id, row.used_at)
+        grants = Grants(Role(row.role) if row.role else None, projects)
         return Bearer(row.person, grants.within(Role(row.most), row.project), row.id)
 
 

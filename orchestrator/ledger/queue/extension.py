@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Integer, ScalarSelect, Select, bindparam, del
 from orchestrator.ledger import templates
 from orchestrator.ledger.guard.column_types import unreadable
 from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
+from orchestrator.ledger.queue import changes
 from orchestrator.ledger.queue.lanes import known_candidates
 from orchestrator.ledger.rows import OPEN, AnyRow, JobRow, JobState, Lane, readable
 from orchestrator.ledger.tables import CHOICES, EXPERIMENTS, JOBS, LANES, number_of
@@ -70,6 +71,7 @@ def extend(
     connection.execute(delete(JOBS).where(JOBS.c.id.in_(lane.held)))
     new = templates.prepare(((add, JobState.WAITING), (reserve, JobState.HELD)), last + 1)
     templates.store(connection, experiment, new)
+    changes.note_lanes(connection, [lane.lane_id])  # also where nothing follows
     text = stopped.model_dump_json(exclude={"devices"}) if stopped else ""
     connection.execute(update(LANES).where(LANES.c.id == lane.lane_id).values(stopped=text))
     return True

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from orchestrator.ledger.database import parts
 from orchestrator.ledger.queue.lanes import choices_of
+from orchestrator.ledger.queue.tallies import Tally, having, tallies
 from orchestrator.ledger.rows import JobState, WaitingGroup
 from orchestrator.ledger.tables import EXPERIMENTS, JOBS, LANES, number_of
 
@@ -17,17 +18,18 @@ def waiting_groups(
     connection: Connection, looked_at: Iterable[str], experiment_id: str | None = None
 ) -> list[WaitingGroup]:
     """Return one experiment's groups or all, by priority and submission; with those of `looked_at` that still wait."""
-    key = JOBS.c.lane_id
     mine = [JOBS.c.state == JobState.WAITING]
     if experiment_id is not None:
         mine.append(JOBS.c.experiment == number_of(experiment_id))
     members = _members(connection, looked_at, mine)
-    order = (func.max(JOBS.c.priority).desc(), func.min(JOBS.c.experiment), func.min(JOBS.c.sequence))
-    count = func.count().label("jobs")
-    counted = select(key, count).where(*mine).group_by(key).order_by(*order)
-    found = connection.execute(counted).all()
-    named = _named(connection, [lane for lane, _ in found])
-    return [WaitingGroup(*named[lane], jobs, tuple(members.get(lane, ()))) for lane, jobs in found if lane in named]
+    waiting = _waiting(connection, experiment_id)
+    first = dict[int, tuple[int, int, int]]()
+    for each in waiting:
+        place = (-each.priority, each.experiment, each.sequence)
+        first[each.lane] = min(place, first.get(each.lane, place))
+    jobs, named = _by_lane(waiting), _named(connection, first)
+    ordered = [lane for lane in sorted(first, key=first.__getitem__) if lane in named]
+    return [WaitingGroup(*named[lane], jobs[lane], tuple(members.get(lane, ()))) for lane in ordered]
 
 
 def waiting_in_brief(connection: Connection, looked_at: Iterable[str]) -> list[WaitingGroup]:
@@ -35,12 +37,13 @@ def waiting_in_brief(connection: Connection, looked_at: Iterable[str]) -> list[W
     in which such jobs wait, and the rest of each experiment is one group without devices."""
     members = _members(connection, looked_at, [JOBS.c.state == JobState.WAITING])
     named = _named(connection, members)
-    jobs = _jobs(connection, members)
+    waiting = _waiting(connection)
+    jobs = _by_lane(waiting)
     groups = [WaitingGroup(*named[lane], jobs[lane], tuple(of)) for lane, of in members.items() if lane in named]
     told: Counter[str] = Counter()
     for group in groups:
         told[group.experiment_id] += group.jobs
-    rest = [(each, total - told[each]) for each, total in _of_experiments(connection)]
+    rest = [(each, total - told[each]) for each, total in _of_experiments(connection, waiting)]
     return [*groups, *(WaitingGroup(each, (), left, ()) for each, left in rest if left)]
 
 
@@ -56,19 +59,28 @@ def _members(
     return members
 
 
-def _jobs(connection: Connection, lanes: Iterable[int]) -> dict[int, int]:
+def _waiting(connection: Connection, experiment_id: str | None = None) -> list[Tally]:
+    number = select(EXPERIMENTS.c.sequence).where(EXPERIMENTS.c.id == experiment_id)
+    of = having(connection, JobState.WAITING) if experiment_id is None else list(connection.scalars(number))
+    return [each for each in tallies(connection, of) if each.state is JobState.WAITING]
+
+
+def _by_lane(waiting: Iterable[Tally]) -> Counter[int]:
     """Lane -> jobs that wait in it."""
-    waiting = select(JOBS.c.lane_id, func.count()).where(JOBS.c.state == JobState.WAITING)
-    counted = (waiting.where(JOBS.c.lane_id.in_(part)).group_by(JOBS.c.lane_id) for part in parts(lanes))
-    return {lane: jobs for each in counted for lane, jobs in connection.execute(each)}
+    found = Counter[int]()
+    for each in waiting:
+        found[each.lane] += each.jobs
+    return found
 
 
-def _of_experiments(connection: Connection) -> list[tuple[str, int]]:
+def _of_experiments(connection: Connection, waiting: Iterable[Tally]) -> list[tuple[str, int]]:
     """Experiment and its jobs that wait, in order of submission."""
-    counted = select(JOBS.c.experiment, func.count().label("jobs")).where(JOBS.c.state == JobState.WAITING)
-    of = counted.group_by(JOBS.c.experiment).subquery()
-    named = select(EXPERIMENTS.c.id, of.c.jobs).join(of, of.c.experiment == EXPERIMENTS.c.sequence)
-    return [(each, jobs) for each, jobs in connection.execute(named.order_by(EXPERIMENTS.c.sequence))]
+    jobs = Counter[int]()
+    for each in waiting:
+        jobs[each.experiment] += each.jobs
+    named = select(EXPERIMENTS.c.sequence, EXPERIMENTS.c.id)
+    rows = [row for part in parts(jobs) for row in connection.execute(named.where(EXPERIMENTS.c.sequence.in_(part)))]
+    return [(name, jobs[number]) for number, name in sorted({(row.sequence, row.id) for row in rows})]
 
 
 def _named(connection: Connection, lanes: Iterable[int]) -> dict[int, tuple[str, tuple[str, ...]]]:

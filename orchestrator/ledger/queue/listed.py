@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -10,8 +11,9 @@ from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
 from orchestrator.ledger import experiments
 from orchestrator.ledger.database import Database, padded
 from orchestrator.ledger.queries import JOB_COLUMNS, job_row
+from orchestrator.ledger.queue.tallies import having, tallies
 from orchestrator.ledger.rows import OPEN, AnyRow, ExperimentRow, JobRow, JobState, block_label
-from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, NAMED_JOBS, TEMPLATES, number_of
+from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, NAMED_JOBS, TEMPLATES
 from orchestrator.ledger.templates import JobReader
 from orchestrator.model.device import Source
 from orchestrator.model.errors import UnknownName
@@ -95,12 +97,18 @@ class Listed:
 
     def jobs(self, experiment_id: str | None, words: Sequence[str], first: int, most: int) -> JobPage:
         """Jobs of an experiment or of all, in order of submission: of these states or outcomes, or of any."""
-        of_jobs = [] if experiment_id is None else [JOBS.c.experiment == number_of(experiment_id)]
-        if words:
-            of_jobs.append(_told(words))
-        order = (JOBS.c.experiment, JOBS.c.sequence)
         with self._database.read() as connection:
-            return _page(connection, of_jobs, order, first, most)
+            if experiment_id is None:
+                of_jobs, order = [_told(words)] if words else [], (JOBS.c.experiment, JOBS.c.sequence)
+                total = int(connection.scalar(select(func.count()).select_from(JOBS).where(*of_jobs)) or 0)
+                page = select(JOBS.c.id).where(*of_jobs).order_by(*order).offset(first).limit(most)
+                return _page(connection, list(connection.scalars(page)), total)
+            numbers = list(connection.scalars(select(EXPERIMENTS.c.sequence).where(EXPERIMENTS.c.id == experiment_id)))
+            found = [each for each in tallies(connection, numbers) if not words or each.word in words]
+            alike = {(each.experiment, each.state, each.outcome) for each in found}
+            named = [_first(connection, *each, first + most) for each in alike]
+            ids = [each for _, each in sorted(row for rows in named for row in rows)]
+            return _page(connection, ids[first : first + most], sum(each.jobs for each in found))
 
     def experiments(
         self, first: int, most: int, *, projects: Collection[str] | None = None, submitter: str = ""
@@ -113,6 +121,13 @@ class Listed:
         with self._database.read() as connection:
             total = int(connection.scalar(select(func.count()).select_from(EXPERIMENTS).where(*of)) or 0)
             return experiments.rows(connection, connection.execute(newest).all()), total
+
+    def projects(self, beginning: str) -> dict[str, str]:
+        """Return the project of each experiment whose id begins so; looks at no job."""
+        with self._database.read() as connection:
+            alike = EXPERIMENTS.c.id.startswith(beginning, autoescape=True)
+            rows = connection.execute(select(EXPERIMENTS.c.id, EXPERIMENTS.c.project).where(alike))
+            return {row.id: row.project for row in rows}
 
     def among(self, ids: Collection[str], projects: Collection[str] | None = None) -> set[str]:
         """Return those of these ids that are experiments, of these projects or of any."""
@@ -129,11 +144,21 @@ class Listed:
 
     def waiting(self, first: int, most: int, projects: Collection[str] | None = None) -> JobPage:
         """Jobs that wait, in order of priority and submission; of these projects, or of any."""
-        order = (JOBS.c.priority.desc(), JOBS.c.experiment, JOBS.c.sequence)
         with self._database.read() as connection:
-            of = select(EXPERIMENTS.c.sequence).where(*_in(projects))
-            mine = [] if projects is None else [JOBS.c.experiment.in_(of)]
-            return _page(connection, [JOBS.c.state == JobState.WAITING, *mine], order, first, most)
+            of = set(connection.scalars(select(EXPERIMENTS.c.sequence).where(*_in(projects))))
+            wanted = [each for each in having(connection, JobState.WAITING) if each in of]
+            waiting = Counter[tuple[int, int]]()
+            for each in tallies(connection, wanted):
+                waiting[-each.priority, each.experiment] += each.jobs * (each.state is JobState.WAITING)
+            ids, before = list[str](), 0
+            for (priority, number), jobs in sorted(waiting.items()):
+                skip, left = max(0, first - before), most - len(ids)
+                if skip < jobs and left > 0:
+                    mine = JOBS.c.experiment == number, JOBS.c.state == JobState.WAITING, JOBS.c.priority == -priority
+                    part = select(JOBS.c.id).where(*mine).order_by(JOBS.c.sequence).offset(skip).limit(left)
+                    ids += connection.scalars(part)
+                before += jobs
+            return _page(connection, ids, before)
 
 
 def _in(projects: Collection[str] | None) -> list[ColumnElement[bool]]:
@@ -145,15 +170,14 @@ def _told(words: Sequence[str]) -> ColumnElement[bool]:
     return or_(JOBS.c.state.in_(words), done)
 
 
-def _page(
-    connection: Connection,
-    which: Sequence[ColumnElement[bool]],
-    order: Sequence[ColumnElement[int]],
-    first: int,
-    most: int,
-) -> JobPage:
-    total = int(connection.scalar(select(func.count()).select_from(JOBS).where(*which)) or 0)
-    ids = list(connection.scalars(select(JOBS.c.id).where(*which).order_by(*order).offset(first).limit(most)))
+def _first(connection: Connection, number: int, state: str, outcome: str, most: int) -> list[tuple[int, str]]:
+    """Return the first jobs of an experiment that are alike: sequence and id."""
+    mine = JOBS.c.experiment == number, JOBS.c.state == state, JOBS.c.outcome == outcome
+    rows = connection.execute(select(JOBS.c.sequence, JOBS.c.id).where(*mine).order_by(JOBS.c.sequence).limit(most))
+    return [(row.sequence, row.id) for row in rows]
+
+
+def _page(connection: Connection, ids: Sequence[str], total: int) -> JobPage:
     named = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label)
     rows = connection.execute(select(JOBS, *named).select_from(NAMED_JOBS).where(JOBS.c.id.in_(padded(ids))))
     found = {row.id: row for row in rows}

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path, PosixPath
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 import uvicorn
@@ -311,11 +312,28 @@ def test_a_token_is_shown_once_and_kept_as_a_hash(lab: Lab) -> None:
     assert lab.ask("GET /me", text)[2] == {"name": "farm.view", "farm": "view", "projects": {}}
     kept = b"".join(path.read_bytes() for path in lab.state.glob("ledger.sqlite*"))
     assert said["result"]["id"].encode() in kept and text.encode() not in kept
-    listed = lab.ask("GET /tokens?most=500", lab.own)[2]["items"]
-    assert text not in json.dumps(listed)
-    (mine,) = [each for each in listed if each["note"] == "of a test"]
-    assert mine["used_at"] is not None
+
+    def listed() -> dict[str, Any]:
+        found = lab.ask("GET /tokens?most=500", lab.own)[2]["items"]
+        assert text not in json.dumps(found)
+        return next(each for each in found if each["note"] == "of a test")
+
+    eventually(lambda: listed()["used_at"] is not None)
     assert {each["person"] for each in lab.ask("GET /tokens", text)[2]["items"]} == {"farm.view"}
+
+
+def test_no_read_waits_for_who_writes(lab: Lab, seed: int) -> None:
+    """Whatever is read, also with a token or by a link that was never used before, while a long transaction writes."""
+    chance, token = random.Random(seed), lab.person("reader", VIEW)
+    link = lab.ledger.people.links.make(lab.experiments["none"][0], "vision", "none", "", time.time() + 60.0)[1]
+    routes = [route for route in TABLE if route.startswith("GET ") and "table" not in route and "progress" not in route]
+    with lab.ledger._database.write():
+        for route in chance.sample(sorted(routes), 6):
+            asked, _ = lab.called(route, "none")
+            status, _, said = lab.ask(asked, token)
+            assert status in (200, 403, 409), (asked, said)
+        with urlopen(f"http://127.0.0.1:{lab.port}/public/{link}", timeout=5) as page:
+            assert page.status == 200
 
 
 def test_what_is_done_and_what_is_refused_is_in_the_audit(lab: Lab) -> None:

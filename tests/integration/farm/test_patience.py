@@ -32,7 +32,11 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     async def health(request: Request) -> PlainTextResponse:
         return PlainTextResponse(str(len(await request.body())))
 
-    app = Starlette(routes=[Route("/health", health, methods=["GET", "POST"])])
+    async def busy(_: Request) -> PlainTextResponse:
+        time.sleep(0.3)
+        return PlainTextResponse("")
+
+    app = Starlette(routes=[Route("/health", health, methods=["GET", "POST"]), Route("/busy", busy)])
     server = uvicorn.Server(
         uvicorn.Config(app, port=0, http=Patient, log_config=None, limit_concurrency=64, timeout_graceful_shutdown=1)
     )
@@ -76,6 +80,24 @@ def test_half_sent_requests_keep_nobody_out_and_end(port: int, monkeypatch: pyte
         monkeypatch.setattr(patience, "HEAD_S", 0.2)
         assert all(map(has_ended, halves))
     assert answer(port) == b"HTTP/1.1 200"
+
+
+def test_all_of_a_laboratory_behind_one_address_are_answered(port: int, seed: int) -> None:
+    """They come while the server is busy, more than may wait, and ask again on kept connections after halves came."""
+    chance = random.Random(seed)
+    with ExitStack() as stack:
+        stack.enter_context(closing(sent(port, HEAD.replace(b"health", b"busy"))))
+        people = [stack.enter_context(closing(sent(port, HEAD))) for _ in range(2 * patience.OF_AN_ADDRESS)]
+        for _ in range(2):
+            for each in people:
+                said = b""
+                while not said.endswith(b"\r\n\r\n0"):
+                    said += (come := each.recv(4096))
+                    assert come, said
+            for _ in range(chance.randrange(20)):
+                stack.enter_context(closing(sent(port, HEAD[: chance.randrange(1, 30)])))
+            for each in chance.sample(people, len(people)):
+                each.sendall(HEAD)
 
 
 def test_a_slow_body_ends_and_one_that_comes_does_not(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
