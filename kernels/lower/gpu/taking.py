@@ -165,17 +165,17 @@ def gather_rows(
     buffers = {"indices": single(context, node.inputs[1]), "dst": context.new_plain(node.output)}
     switches = {"WHOLE": 1} if context.is_whole(node.inputs[1]) else {}
     if count > 1:
-        *read, _ = kernel.buffers
-        kernel = replace(kernel, buffers=(*read, changed("dst", 1)), ints=(*kernel.ints, "first", "rows"))
-        switches["PART"] = 1
+        kernel = replace(kernel, ints=(*kernel.ints, "first", "rows"))
         context.draft.in_parts[node.name] = (
             f"{count} parts by rows: its table exceeds the largest buffer of {context.limits.max_buffer_bytes}"
         )
     for (first, end), source in parts.items():
-        own = {"first": first, "rows": end - first} if count > 1 else {}
+        own, mode = ({"first": first, "rows": end - first}, {"ROWS": 2 if first else 1}) if count > 1 else ({}, {})
+        *read, written = kernel.buffers
         context.dispatch(
-            kernel, node.name, {**buffers, "src": source}, {**ints, **own}, (ints["count"], 1, 1), tile=tile,
-            switches=switches, traffic=context.traffic(node) // count,
+            replace(kernel, buffers=(*read, changed(written.name, 1))) if first else kernel, node.name,
+            {**buffers, "src": source}, {**ints, **own}, (ints["count"], 1, 1), tile=tile,
+            switches={**switches, **mode}, traffic=context.traffic(node) // count,
         )  # fmt: skip
 
 

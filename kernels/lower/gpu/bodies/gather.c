@@ -1,6 +1,6 @@
 // Elements along an axis of a plain array (outer, axis, inner), by whole numbers; negative ones count from the end, and those
-// beyond an end are of its element. BITS: of a table of packed rows. PART: of the rows from `first` on alone, `rows` of them.
-// Where they are floats (no WHOLE): NaN where one is no whole number that these hold.
+// beyond an end are of its element. BITS: of a table of packed rows. ROWS: of `rows` rows from `first` on; those of others are
+// any (1) or stay as they are (2). Where places are floats (no WHOLE): NaN where one is no whole number that these hold.
 {
     const int i = GLOBAL_ID(0);
     if (i >= count) return;
@@ -17,9 +17,11 @@
 #define FOUND(v) (known > 0.0f ? (v) : LOWEST - LOWEST)
 #endif
     const int place = IMIN(IMAX(asked < 0 ? asked + axis : asked, 0), axis - 1);
-#ifdef PART
-    if (place < first || place >= first + rows) return;
-    const int held = place - first;
+#ifdef ROWS
+    const int held = IMIN(IMAX(place - first, 0), rows - 1);
+#if ROWS == 2
+    if (held != place - first) return;
+#endif
 #else
     const int held = place;
 #endif

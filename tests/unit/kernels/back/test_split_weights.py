@@ -29,6 +29,8 @@ pytestmark = pytest.mark.slow
 
 LARGEST = 48_000
 """Bytes: less than the weights of most layers of `classifier`."""
+_ASKED = 6
+"""Rows that are taken of a table."""
 SMALL = Limits(max_buffer_bytes=LARGEST, cpu_device=True)
 
 
@@ -45,6 +47,17 @@ def classifier(n: int = 1, features: int = 150) -> Graph:
         operands = [x, build.constant(depth, width, scale=depth**-0.5), build.constant(width)]
         x = build.node("dense", operands, (n, width), **activation)
     return build.outputs(x)
+
+
+def tables(rng: np.random.Generator) -> Graph:
+    """Rows of two tables beyond the limit, of which one is packed."""
+    build, taken = Builder(rng), list[str]()
+    packed = packed_matrix(str(rng.choice(KINDS)), 1024, 256, rng)
+    for table, width in ((build.constant(900, 40), 40), (stored(build, "packed", packed), 256)):
+        places = build.constant(_ASKED)
+        build.graph.constants[places] = rng.integers(-900, 900, _ASKED).astype(np.float32)
+        taken.append(build.node("gather", [table, places], (_ASKED, width), axis=0))
+    return build.outputs(*taken)
 
 
 def divided(plan: Plan) -> dict[str, str]:
@@ -147,10 +160,6 @@ def test_a_table_that_no_buffer_holds_is_read_in_parts(seed: int, precision: str
     (found,) = run_opencl(bundle, inputs).outputs.values()
     wanted = array[_clipped(inputs, rows)]
     np.testing.assert_array_equal(found, wanted.astype(np.float16) if precision == "fp16" else wanted)
-
-
-_ASKED = 6
-"""Rows that are taken of a table."""
 
 
 def _asked(build: Builder) -> str:
