@@ -77,7 +77,8 @@ def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> tuple[Draft,
         if search.budget and not search.may_fit(floor_of(divided, options, swap=way.swap)):
             continue
         draft = lower_gpu(divided, options, limits)
-        draft.in_parts, draft.saved = in_parts, way.words
+        draft.in_parts |= in_parts
+        draft.saved = way.words
         layout = place_memory(draft, options, limits)
         if way.swap and not fits(layout.pools, limits):
             try:

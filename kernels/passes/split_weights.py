@@ -1,6 +1,8 @@
 """Layers whose weights no single buffer could hold, in parts by output features, each with weights of its own.
 
 The parts are joined by a concat, which costs nothing where each writes its place in the result (`lower/aliases.py`).
+A table is cut as a layer of the same weights is, so that both read the same parts; its gather stays one node, which is
+lowered in parts (`lower/gpu/taking.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from kernels.ir.graph import Array, Graph, Node
-from kernels.ir.packed import format_of, packed_bytes
+from kernels.ir.packed import PackedMatrix, format_of, packed_bytes
 from kernels.options import Limits, Options
 
 from .channels.split_channels import Range
@@ -37,8 +39,18 @@ def oversized(graph: Graph, largest: int) -> dict[str, tuple[Range, ...]]:
     Of dense layers and of convolutions of one group; what not even four features fit stays whole, and so does a layer
     in 8 bits with a normalisation at its end.
     """
-    found = ((node.name, _cuts(graph, node, largest)) for node in graph.nodes if largest and _is_divisible(graph, node))
-    return {name: cuts for name, cuts in found if len(cuts) > 1}
+    divisible = (node for node in graph.nodes if largest and _is_divisible(graph, node))
+    found = {
+        node.name: _cuts(graph.shapes[node.output][1], _padded_elements(graph, node), largest) for node in divisible
+    }
+    return {name: cuts for name, cuts in found.items() if len(cuts) > 1}
+
+
+def row_ranges(table: Array, largest: int) -> tuple[Range, ...]:
+    """Return ranges of a table's rows, each with at most `largest` elements (0: any number)."""
+    rows = table.shape[0]
+    packed = _elements_of_packed(table.T) if isinstance(table, PackedMatrix) else 0
+    return _cuts(rows, packed or table.size // rows, largest) if largest else ((0, rows),)
 
 
 def split_weights(graph: Graph, cuts: Mapping[str, Sequence[Range]]) -> Graph:
@@ -93,10 +105,8 @@ def _is_divisible(graph: Graph, node: Node) -> bool:
     return is_whole and all(name in graph.constants for name in node.inputs[1:3] if name)
 
 
-def _cuts(graph: Graph, node: Node, largest: int) -> tuple[Range, ...]:
-    """Equal parts, as few as fit."""
-    features = graph.shapes[node.output][1]
-    each = _padded_elements(graph, node)
+def _cuts(features: int, each: int, largest: int) -> tuple[Range, ...]:
+    """Equal parts, as few as fit, of features with so many elements each."""
     if -(-features // 4) * 4 * each <= largest:
         return ((0, features),)
     step = next((step for step in _STEPS if step * each <= largest), 0)
@@ -108,14 +118,19 @@ def _cuts(graph: Graph, node: Node, largest: int) -> tuple[Range, ...]:
 
 
 def _padded_elements(graph: Graph, node: Node) -> int:
-    """Return the number of weights of one output feature, its inputs padded to whole stacks; of packed ones as many
-    halves as panels may have bytes."""
-    weight = graph.constants[node.inputs[1]]
-    if format_of(weight) is not None:
-        return -(-int(_OF_PANELS * packed_bytes(weight, weight.shape[0], 0)) // 2)
+    """Return the number of weights of one output feature, its inputs padded to whole stacks."""
+    if packed := _elements_of_packed(graph.constants[node.inputs[1]]):
+        return packed
     shape = graph.shapes[node.inputs[1]]
     inputs, *window = shape[:1] if node.op == "dense" else shape[1:]
     elements = -(-inputs // 4) * 4
     for extent in window:
         elements *= extent
     return elements
+
+
+def _elements_of_packed(weight: Array) -> int:
+    """Return as many halves as panels may have bytes for one output feature; 0 where a weight is not packed."""
+    if format_of(weight) is None:
+        return 0
+    return -(-int(_OF_PANELS * packed_bytes(weight, weight.shape[0], 0)) // 2)

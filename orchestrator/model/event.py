@@ -128,6 +128,9 @@ class Sample(_Event):
     """Tokens that were generated, of a program that does not tell which."""
     token_ns: tuple[int, ...] = Field(default=(), exclude_if=_is_nothing)
     """The time at which each of them was known, on the clock of `start_ns`."""
+    log_probabilities: tuple[float, ...] = Field(default=(), exclude_if=_is_nothing)
+    """Where none is generated: the natural logarithm of each token's probability behind those before it, of all tokens
+    behind the first of the prompt."""
 
     @property
     def runs(self) -> int:

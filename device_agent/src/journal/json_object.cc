@@ -43,6 +43,12 @@ std::string array(const Items& items, Write write) {
   return out + "]";
 }
 
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return std::isfinite(value) ? text : "null";
+}
+
 }  // namespace
 
 std::string json_quote(std::string_view text) {
@@ -68,11 +74,7 @@ JsonObject& JsonObject::raw(const char* key, const std::string& value) {
 
 JsonObject& JsonObject::set(const char* key, std::string_view text) { return raw(key, json_quote(text)); }
 
-JsonObject& JsonObject::set(const char* key, double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return raw(key, std::isfinite(value) ? text : "null");
-}
+JsonObject& JsonObject::set(const char* key, double value) { return raw(key, number(value)); }
 
 JsonObject& JsonObject::set(const char* key, const std::vector<std::string>& texts) {
   return raw(key, array(texts, [](const std::string& s) { return json_quote(s); }));
@@ -81,6 +83,8 @@ JsonObject& JsonObject::set(const char* key, const std::vector<std::string>& tex
 JsonObject& JsonObject::set(const char* key, const std::vector<int64_t>& numbers) {
   return raw(key, array(numbers, [](int64_t n) { return std::to_string(n); }));
 }
+
+JsonObject& JsonObject::set(const char* key, const std::vector<double>& numbers) { return raw(key, array(numbers, number)); }
 
 JsonObject& JsonObject::merge(const JsonObject& other) {
   if (!members_.empty() && !other.members_.empty()) members_ += ',';

@@ -20,6 +20,7 @@ class JsonObject {
   JsonObject& set(const char* key, const JsonObject& object) { return raw(key, object.text()); }
   JsonObject& set(const char* key, const std::vector<std::string>& texts);
   JsonObject& set(const char* key, const std::vector<int64_t>& numbers);
+  JsonObject& set(const char* key, const std::vector<double>& numbers);
   JsonObject& set(const char* key, const std::vector<int>& numbers) {
     return set(key, std::vector<int64_t>(numbers.begin(), numbers.end()));
   }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "checkpoint.h"
 #include "system/clock.h"
@@ -48,6 +50,15 @@ int64_t largest(const float* row, size_t width) {
   return std::find(row + whole, row + width, found) - row;
 }
 
+// The natural logarithm of what softmax gives a token, in double precision; NaN where a logit is.
+double log_probability(const float* row, size_t width, int64_t token) {
+  if (largest(row, width) < 0) return std::numeric_limits<double>::quiet_NaN();
+  const double most = *std::max_element(row, row + width);
+  double sum = 0;
+  for (size_t i = 0; i < width; ++i) sum += std::exp(row[i] - most);
+  return row[token] - most - std::log(sum);
+}
+
 }  // namespace
 
 Result<Generation> Generation::open(const Plan& plan, Backend& backend, Journal& journal, const Args& args) {
@@ -60,7 +71,7 @@ Result<Generation> Generation::open(const Plan& plan, Backend& backend, Journal&
   const auto count = static_cast<int64_t>(made.given_.size());
   if (content->size() % sizeof(int64_t) != 0 || count <= args.context)
     return fail(std::to_string(content->size()) + " bytes; give whole numbers of 64 bits, more than the --context of " + std::to_string(args.context));
-  if (count + args.generate - 1 > plan.capacity)
+  if (count + std::max(args.generate, 1) - 1 > plan.capacity)
     return fail(std::to_string(count) + " tokens and " + std::to_string(args.generate) + " that are generated; the plan holds " + std::to_string(plan.capacity));
   for (const int64_t token : made.given_)
     if (token < 0 || token >= plan.passes.back().vocabulary)
@@ -91,6 +102,7 @@ Result<Generation::Answer> Generation::answer(size_t count, size_t context, int 
 }
 
 Result<int64_t> Generation::sample(const char* phase, int index) {
+  if (args_.generate == 0) return score(phase, index);
   const auto context = static_cast<size_t>(args_.context);
   const auto made = answer(given_.size(), context, args_.generate);
   if (!made) return made.error();
@@ -110,6 +122,32 @@ Result<int64_t> Generation::sample(const char* phase, int index) {
   return duration_ns;
 }
 
+Result<int64_t> Generation::score(const char* phase, int index) {
+  for (const Pass& pass : plan_.passes)
+    if (pass.rows != pass.tokens)
+      return Error{Code::usage, "the plan gives the last token's logits alone, and --generate is 0: give --generate N, or a plan that gives each token's"};
+  if (auto error = clear_states(plan_, backend_)) return *error;
+  text_ = given_;
+  if (auto error = take(0, static_cast<size_t>(args_.context))) return *error;
+  computed_ = 0;
+  std::vector<double> scores;
+  const int64_t start_ns = boottime_ns();
+  if (auto error = take(static_cast<size_t>(args_.context), text_.size(), &scores)) return *error;
+  const int64_t duration_ns = boottime_ns() - start_ns;
+  journal_.note("sample", JsonObject()
+                              .set("index", index)
+                              .set("phase", phase)
+                              .set("start_ns", start_ns)
+                              .set("duration_ns", duration_ns)
+                              .set("context", args_.context)
+                              .set("prompt", given_.size() - static_cast<size_t>(args_.context))
+                              .set("computed", computed_)
+                              .set("log_probabilities", scores));
+  journal_.flush_after(0);
+  if (auto error = journal_.status()) return *error;
+  return duration_ns;
+}
+
 // By the smallest pass that takes all, else by the largest that fits. Of one with a row of logits for each token, what is behind the
 // last token does not count; one with a single row ends with the last token, and computes some before again.
 const Pass& Generation::next(int64_t begin, int64_t end) const {
@@ -123,7 +161,7 @@ const Pass& Generation::next(int64_t begin, int64_t end) const {
   return *chosen;
 }
 
-Status Generation::take(size_t begin, size_t end) {
+Status Generation::take(size_t begin, size_t end, std::vector<double>* scores) {
   while (begin < end) {
     const auto rest = static_cast<int64_t>(end - begin);
     const Pass* chosen = &next(static_cast<int64_t>(begin), static_cast<int64_t>(end));
@@ -134,23 +172,36 @@ Status Generation::take(size_t begin, size_t end) {
     if (auto error = write_whole(backend_, plan_.buffers[chosen->ids], ids)) return error;
     if (auto error = write_whole(backend_, plan_.buffers[chosen->position], {static_cast<int64_t>(begin)})) return error;
     if (auto error = backend_.run_batches(plan_.stages[chosen->stage], 1)) return error;
+    const size_t first = begin + 1;
     begin += static_cast<size_t>(row_--);
     computed_ += chosen->tokens;
     last_ = chosen;
+    if (scores == nullptr) continue;
+    const auto logits = rows();
+    if (!logits) return logits.error();
+    const auto width = static_cast<size_t>(chosen->vocabulary);
+    for (size_t i = first; i <= std::min(begin, text_.size() - 1); ++i) {
+      scores->push_back(log_probability(*logits + (i - first) * width, width, text_[i]));
+      if (std::isnan(scores->back())) return Error{Code::internal, "token " + std::to_string(i) + ": its logits are NaN"};
+    }
   }
   return kOk;
 }
 
-Result<int64_t> Generation::best() {
-  const auto width = static_cast<size_t>(last_->vocabulary), first = last_->rows == 1 ? 0 : static_cast<size_t>(row_) * width;
+Result<const float*> Generation::rows() {
   const Buffer& buffer = plan_.buffers[last_->logits];
   const auto* logits = static_cast<const float*>(backend_.address(buffer));
-  if (logits == nullptr) {
-    logits_.resize(first + width);
-    if (auto error = backend_.read(buffer, logits_.data(), logits_.size() * sizeof(float))) return *error;
-    logits = logits_.data();
-  }
-  const int64_t found = largest(logits + first, width);
+  if (logits != nullptr) return logits;
+  logits_.resize(static_cast<size_t>((last_->rows == 1 ? 0 : row_) + 1) * static_cast<size_t>(last_->vocabulary));
+  if (auto error = backend_.read(buffer, logits_.data(), logits_.size() * sizeof(float))) return *error;
+  return logits_.data();
+}
+
+Result<int64_t> Generation::best() {
+  const auto logits = rows();
+  if (!logits) return logits.error();
+  const auto width = static_cast<size_t>(last_->vocabulary), first = last_->rows == 1 ? 0 : static_cast<size_t>(row_) * width;
+  const int64_t found = largest(*logits + first, width);
   if (found < 0) return Error{Code::internal, "token " + std::to_string(text_.size()) + ": its logits are NaN"};
   return found;
 }

@@ -1,4 +1,5 @@
-// A plan that generates text: a sample is a prompt, which is taken in pieces, and the tokens behind it, one by one.
+// A plan that generates text: a sample is a prompt, which is taken in pieces, and the tokens behind it, one by one; of none
+// (`--generate 0`) the logarithms of the prompt's probabilities.
 #pragma once
 
 #include "sampling.h"
@@ -28,9 +29,12 @@ class Generation final : public Samples {
  private:
   Generation(const Plan& plan, Backend& backend, Journal& journal, const Args& args) : plan_(plan), backend_(backend), journal_(journal), args_(args) {}
 
-  // Takes tokens [begin, end) of the text.
-  Status take(size_t begin, size_t end);
+  Result<int64_t> score(const char* phase, int index);
+  // Takes tokens [begin, end) of the text; `scores` gets the logarithm of the probability of each behind `begin`, of `end`, too.
+  Status take(size_t begin, size_t end, std::vector<double>* scores = nullptr);
   const Pass& next(int64_t begin, int64_t end) const;
+  // The rows of logits that the last pass left, as many as count.
+  Result<const float*> rows();
   Result<int64_t> best();
 
   const Plan& plan_;

@@ -29,8 +29,8 @@ Status check_training(const Args& args, bool trains) {
 }
 
 Status check_generation(const Args& args, bool generates) {
-  if (generates && (args.tokens.empty() || args.generate == 0 || args.inferences > 1))
-    return Error{Code::usage, "this plan generates text: give --tokens FILE and --generate N, and leave out --inferences"};
+  if (generates && (args.tokens.empty() || args.inferences > 1))
+    return Error{Code::usage, "this plan generates text: give --tokens FILE, and leave out --inferences"};
   if (!generates && (!args.tokens.empty() || args.generate > 0 || args.context > 0))
     return Error{Code::usage, "--tokens, --context and --generate are for plans that generate text, and this plan has no passes"};
   return kOk;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -226,6 +227,13 @@ def infer(
             "--tokens", metavar="FILE", help="Numbers of its prompt's tokens: .npy or text.", show_default=False
         ),
     ] = None,
+    text: Annotated[
+        Path | None,
+        typer.Option("--text", metavar="FILE", help="Its prompt, for the model's own tokenizer.", show_default=False),
+    ] = None,
+    perplexity: Annotated[
+        bool, typer.Option("--perplexity", help="Tell the perplexity of the prompt, and generate nothing.")
+    ] = False,
     generate: Annotated[
         int, typer.Option("--generate", metavar="N", min=1, max=1_000_000, help="Tokens that it generates.")
     ] = 16,
@@ -245,19 +253,25 @@ def infer(
     With `--dump` nothing is fused, and every node's output is written in the model's own type, shape and layout;
     `DIR/index.json` says which file holds which tensor.
 
-    With `--language-model` the tokens that follow those of `--tokens` are generated, each the likeliest.
+    With `--language-model` the tokens that follow those of `--tokens`, or of `--text`, are generated, each the
+    likeliest.
 
     Example: `farm infer squeezenet.onnx --input cat.npy --backend vulkan --dump tensors`
     """
-    if language_model is not None or tokens is not None:
-        if language_model is None or tokens is None or any((model, network, input_files, size, batch, dump, outputs)):
-            raise typer.BadParameter("give --language-model M with --tokens FILE, without other models and inputs")
+    if language_model is not None or tokens is not None or text is not None:
+        others = (model, network, input_files, size, batch, dump, outputs)
+        given = tokens or text
+        if language_model is None or given is None or (tokens and text) or any(others):
+            raise typer.BadParameter(
+                "give --language-model M with --tokens FILE or --text FILE, without other models and inputs"
+            )
         from . import generation
 
         with _spinner() as progress:
             task = progress.add_task("starting")
-            facts = generation.generate(
-                language_model, tokens, generate, check=check, device=device, options=options,
+            act = generation.perplexity if perplexity else partial(generation.generate, count=generate, check=check)
+            facts = act(
+                language_model, given, as_text=text is not None, device=device, options=options,
                 settings=settings_of(state), tuned=tuned,
                 report=lambda phase, *_: progress.update(task, description=phase),
             )  # fmt: skip

@@ -1,7 +1,9 @@
-"""`farm infer --language-model`: the tokens that follow a text, and when each of them came."""
+"""`farm infer --language-model`: the tokens that follow a text, and when each of them came; or its perplexity."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
+from kernels.errors import InputError
 from orchestrator.figures import NS_PER_MS
 from orchestrator.model.experiment.language_model import Text
 from orchestrator.report import wording
@@ -16,33 +19,72 @@ from orchestrator.report import wording
 from . import inference
 
 if TYPE_CHECKING:
+    from kernels.frontend.tokens import Tokens
+    from kernels.ir.decoder import DecoderStep
     from workers.engines.models.texts import Judged
     from workers.infer import InferResult
 
 _NS_PER_S = 1e9
+_FEWEST, _PIECE = 2, 32
+"""Tokens of a text that has a perplexity, and those of a run, whose rows of logits are in memory at once."""
 
 
-def generate(model: Path, tokens: Path, count: int, *, check: bool = False, **how: Any) -> dict[str, Any]:
-    """Generate `count` tokens behind those of a file, and return everything that `--json` prints. `check`: hold them
-    against the reference, as a job does. `how`: see `workers.infer.infer`. Raises as that does, and ModelError and
-    InputError."""
-    from kernels.compile import compile_generation
+def generate(
+    model: Path, given: Path, count: int, *, as_text: bool = False, check: bool = False, **how: Any
+) -> dict[str, Any]:
+    """Generate `count` tokens behind those of a file, and return everything that `--json` prints. `as_text`: the
+    model's own tokenizer makes them. `check`: hold the answer against the reference, as a job does. `how`: see
+    `workers.infer.infer`. Raises as that does, and ModelError and InputError."""
     from kernels.frontend.load import load_decoder
-    from kernels.frontend.tokens import check_tokens, read_tokens
     from workers.engines.models.texts import check_answer
-    from workers.infer import infer
 
-    text = read_tokens(tokens)
+    text = _tokens_in(model, given, as_text=as_text)
     whole = Text(0, len(text), count)
     steps = load_decoder(model, whole.capacity, whole.pieces)
-    check_tokens(text, steps[-1].words, tokens)
-    compiler = partial(_compiled, compile_generation, steps)
-    work = [(steps[-1].graph, {"tokens": text})]
-    found = infer(work=work, compiler=compiler, generate=count, **how)[0]
+    found = _run(steps, text, given, generate=count, **how)
     data = _as_data(found)
     if check:
         data["check"] = _checked(check_answer(model, steps[-1], text, found.sample.tokens, found.runs_on.precision))
     return data
+
+
+def perplexity(model: Path, given: Path, *, as_text: bool = False, **how: Any) -> dict[str, Any]:
+    """Return the perplexity of a file's text, and the logarithm of each token's probability behind all before it. It is
+    exp of the mean of -log p over all tokens but the first. Raises as `generate`."""
+    from kernels.frontend.load import load_decoder
+
+    text = _tokens_in(model, given, as_text=as_text)
+    if len(text) < _FEWEST:
+        raise InputError(f"{given}: a text of {len(text)} token has no perplexity: give {_FEWEST} or more")
+    piece = min(_PIECE, len(text))
+    steps = load_decoder(model, len(text), (piece, 1) if piece > 1 else (1,), logits=piece)
+    found = _run(steps, text, given, generate=0, **how)
+    scores = found.sample.log_probabilities
+    own = {"perplexity": math.exp(-sum(scores) / len(scores)), "log_probabilities": list(scores)}
+    return own | _facts(found)
+
+
+def _tokens_in(model: Path, given: Path, *, as_text: bool) -> Tokens:
+    """Return the tokens of a file. Raises InputError, and ModelError where the model has no tokenizer."""
+    from kernels.frontend.tokens import read_tokens
+    from orchestrator.acts.submission.tokenizer import tokens_of
+
+    if not as_text:
+        return read_tokens(given)
+    try:
+        return tokens_of(model, given.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as e:
+        raise InputError(f"{given}: cannot be read as text: {e}; give a file in UTF-8") from e
+
+
+def _run(steps: Sequence[DecoderStep], text: Tokens, source: Path, **how: Any) -> InferResult:
+    from kernels.compile import compile_generation
+    from kernels.frontend.tokens import check_tokens
+    from workers.infer import infer
+
+    check_tokens(text, steps[-1].words, source)
+    compiler = partial(_compiled, compile_generation, steps)
+    return infer(work=[(steps[-1].graph, {"tokens": text})], compiler=compiler, **how)[0]
 
 
 def _checked(told: Judged) -> dict[str, Any]:
@@ -62,8 +104,6 @@ def _as_data(result: InferResult) -> dict[str, Any]:
     sample = result.sample
     first = sample.token_ns[0]
     behind, later = len(sample.tokens) - 1, sample.token_ns[-1] - first
-    facts = inference.as_data(result, (), {})
-    del facts["outputs"], facts["inference_ms"], facts["files"]
     return {
         "tokens": list(sample.tokens),
         "token_ms": [(at - sample.start_ns) / NS_PER_MS for at in sample.token_ns],
@@ -71,16 +111,26 @@ def _as_data(result: InferResult) -> dict[str, Any]:
         "first_token_ms": (first - sample.start_ns) / NS_PER_MS,
         "prompt_tokens_per_s": sample.prompt * _NS_PER_S / max(1, first - sample.start_ns),
         "generated_tokens_per_s": behind * _NS_PER_S / max(1, later) if behind else None,
-        **facts,
+        **_facts(result),
     }
+
+
+def _facts(result: InferResult) -> dict[str, Any]:
+    facts = inference.as_data(result, (), {})
+    return {name: fact for name, fact in facts.items() if name not in ("outputs", "inference_ms", "files")}
 
 
 def render(facts: dict[str, Any]) -> RenderableType:
     """The same for people."""
-    where, speed = facts["runs_on"], facts["generated_tokens_per_s"]
+    where = facts["runs_on"]
+    ran_on = f"[bold]ran on[/] {escape(where['device'])} ({where['source']}): {escape(where['device_name'])}"
+    if "perplexity" in facts:
+        count = len(facts["log_probabilities"])
+        return Group(ran_on, f"[bold]perplexity[/] {facts['perplexity']:.6g} of {count} tokens")
+    speed = facts["generated_tokens_per_s"]
     generated = "" if speed is None else f" · {speed:.4g} tokens a second behind it"
     return Group(
-        f"[bold]ran on[/] {escape(where['device'])} ({where['source']}): {escape(where['device_name'])}",
+        ran_on,
         f"[bold]first token[/] after {wording.ms(facts['first_token_ms'])} ms, prompt of {facts['prompt_tokens']}"
         f"{generated}: the first run, not warmed up",
         f"[bold]tokens[/] {' '.join(map(str, facts['tokens']))}",

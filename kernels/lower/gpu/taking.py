@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Literal
 
@@ -11,8 +12,12 @@ import numpy as np
 from kernels.ir.graph import Node
 from kernels.ir.taking import NOTHING, Axis, axes_of, joined, taken_channels
 from kernels.lower.states import copy_for, writes_in_place
-from kernels.plan.model import Tensor
+from kernels.passes.channels.split_channels import Range
+from kernels.passes.rewrite import fresh
+from kernels.passes.split_weights import row_ranges
+from kernels.plan.model import ITEM_BYTES, Tensor
 from kernels.source.kernel import Buffer, Kernel, Storage, changed, result, view
+from kernels.source.tile import UNTILED, Tile
 
 from .bodies import body
 from .context import GpuContext
@@ -129,17 +134,49 @@ def _table(context: GpuContext, node: Node, content: np.ndarray) -> str:
 
 
 def lower_gather(context: GpuContext, node: Node) -> None:
-    """Gather by whole numbers that are computed."""
-    shape, axis = context.graph.shapes[node.inputs[0]], node.attributes["axis"]
-    indices = prod(context.graph.shapes[node.inputs[1]])
-    count, inner = prod(context.graph.shapes[node.output]), prod(shape[axis + 1 :])
-    buffers = {
-        "src": plain(context, node.inputs[0]), "indices": single(context, node.inputs[1]),
-        "dst": context.new_plain(node.output),
-    }  # fmt: skip
-    ints = {"axis": shape[axis], "inner": inner, "indices_count": indices, "count": count}
+    """Gather by whole numbers that are computed; of a constant that no buffer holds in parts."""
+    name, axis, graph, largest = node.inputs[0], node.attributes["axis"], context.graph, context.limits.max_buffer_bytes
+    held = context.held(name)
+    ranges: tuple[Range, ...] = ((0, graph.shapes[name][axis]),)
+    if name in graph.constants and not axis:
+        item = ITEM_BYTES[context.dtype if held == "f32" else held]
+        ranges = row_ranges(graph.constants[name], largest // item)
+    gather_rows(context, node, _GATHER, {rows: plain(context, _rows_of(context, name, axis, rows)) for rows in ranges})
+
+
+def _rows_of(context: GpuContext, table: str, axis: int, rows: Range) -> str:
+    """Return the name of a constant of some rows of another, or of the table itself where these are all."""
+    graph, (first, end) = context.graph, rows
+    if end - first == graph.shapes[table][axis]:
+        return table
+    name = fresh(graph, f"{table}.{first}:{end}")
+    graph.constants[name] = graph.constants[table][first:end]
+    graph.shapes[name], graph.types[name] = graph.constants[name].shape, graph.types[table]
+    return name
+
+
+def gather_rows(
+    context: GpuContext, node: Node, kernel: Kernel, parts: Mapping[Range, str], tile: Tile = UNTILED
+) -> None:
+    """Append a step for each part of a gather's table, which a buffer of its own holds."""
+    axis, count = node.attributes["axis"], len(parts)
+    table, places, target = (context.graph.shapes[name] for name in (*node.inputs[:2], node.output))
+    ints = {"axis": table[axis], "inner": prod(table[axis + 1 :]), "indices_count": prod(places), "count": prod(target)}
+    buffers = {"indices": single(context, node.inputs[1]), "dst": context.new_plain(node.output)}
     switches = {"WHOLE": 1} if context.is_whole(node.inputs[1]) else {}
-    context.dispatch(_GATHER, node.name, buffers, ints, (count, 1, 1), switches=switches, traffic=context.traffic(node))
+    if count > 1:
+        kernel = replace(kernel, ints=(*kernel.ints, "first", "rows"))
+        context.draft.in_parts[node.name] = (
+            f"{count} parts by rows: its table exceeds the largest buffer of {context.limits.max_buffer_bytes}"
+        )
+    for (first, end), source in parts.items():
+        own, mode = ({"first": first, "rows": end - first}, {"ROWS": 2 if first else 1}) if count > 1 else ({}, {})
+        *read, written = kernel.buffers
+        context.dispatch(
+            replace(kernel, buffers=(*read, changed(written.name, 1))) if first else kernel, node.name,
+            {**buffers, "src": source}, {**ints, **own}, (ints["count"], 1, 1), tile=tile,
+            switches={**switches, **mode}, traffic=context.traffic(node) // count,
+        )  # fmt: skip
 
 
 def grown(context: GpuContext, node: Node) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 
 from kernels.compile import compile_generation
 from kernels.frontend.load import load_decoder
@@ -36,7 +37,7 @@ def compiled(
 def generate(agent: Agent, bundle: Bundle, tokens: tuple[int, ...], count: int, *options: object) -> Ended:
     file = agent.folder / "tokens.bin"
     np.array(tokens, "<i8").tofile(file)
-    return agent.run(bundle, {}, "--tokens", file, "--generate", count, *options)
+    return agent.run(bundle, {}, "--tokens", file, *(("--generate", count) if count else ()), *options)
 
 
 @pytest.mark.parametrize("sources", [SPELLINGS, ("gguf",)], ids=["onnx", "gguf"])
@@ -56,6 +57,26 @@ def test_tokens_are_those_of_onnxruntime(
         assert len(sample.token_ns) == COUNT
         assert (sample.start_ns, *sample.token_ns) == tuple(sorted((sample.start_ns, *sample.token_ns)))
         assert sample.duration_ns == sample.token_ns[-1] - sample.start_ns
+    if model.spelling != "gguf":  # of which a plan gives the last row of logits
+        probabilities_are_onnxruntimes(agent, bundle, model, context)
+
+
+def test_a_gguf_file_tells_the_probabilities_of_a_text(tmp_path: Path, agent: Agent, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = drawn(tmp_path, rng, "gguf", prompt=int(rng.integers(5, 12)))
+    steps = load_decoder(model.path, CAPACITY, (PIECE, 1), logits=PIECE)
+    bundle = compile_generation(steps, Options("cpu"), Limits())
+    probabilities_are_onnxruntimes(agent, bundle, model, int(rng.integers(0, len(model.prompt) - 1)))
+
+
+def probabilities_are_onnxruntimes(agent: Agent, bundle: Bundle, model: Drawn, context: int) -> None:
+    """Each token's behind all before it, in pieces of which the last is not full."""
+    ended = generate(agent, bundle, model.prompt, 0, "--samples", 1, "--context", context)
+    (sample,) = (event for event in ended.events if isinstance(event, Sample))
+    rows = model.logits().astype(np.float64)
+    wanted = log_softmax(rows, -1)[np.arange(len(rows) - 1), model.prompt[1:]]
+    np.testing.assert_allclose(sample.log_probabilities, wanted[context:], atol=2e-4)
+    assert (sample.context, sample.prompt, sample.tokens) == (context, len(model.prompt) - context, ())
 
 
 def test_a_full_state_is_filled_to_its_last_row(tmp_path: Path, agent: Agent, seed: int) -> None:
@@ -76,14 +97,13 @@ def test_what_does_not_fit_is_refused_with_words(tmp_path: Path, agent: Agent, s
         f"token {model.words}; the vocabulary has {model.words}": ((*model.prompt, model.words), 2, ()),
         f"more than the --context of {len(model.prompt)}": (model.prompt, 2, ("--context", len(model.prompt))),
         "leave out --inferences": (model.prompt, 2, ("--inferences", 2)),
+        **({"gives the last token's logits alone": (model.prompt, 0, ())} if model.spelling == "gguf" else {}),
     }
     for words, (tokens, count, options) in cases.items():
         ended = generate(agent, bundle, tokens, count, *options)
         assert any(isinstance(event, Error) and words in event.message for event in ended.events), words
     ended = agent.run(bundle, {})
-    assert any(
-        isinstance(event, Error) and "give --tokens FILE and --generate N" in event.message for event in ended.events
-    )
+    assert any(isinstance(event, Error) and "give --tokens FILE" in event.message for event in ended.events)
 
 
 @pytest.mark.parametrize("sources", [SPELLINGS, ("gguf",)], ids=["onnx", "gguf"])

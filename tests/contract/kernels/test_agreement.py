@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernels.catalog.convolution import ALGORITHMS, convolution_of
@@ -25,7 +26,7 @@ from tests.unit.kernels.back.test_movement import addition, every_transposition
 from tests.unit.kernels.back.test_operations import CASES, concat_of
 from tests.unit.kernels.back.test_products import every as every_product
 from tests.unit.kernels.back.test_saving_memory import small_pyramid
-from tests.unit.kernels.back.test_split_weights import SMALL, classifier, divided
+from tests.unit.kernels.back.test_split_weights import SMALL, classifier, divided, tables
 
 pytestmark = pytest.mark.long
 
@@ -186,11 +187,14 @@ def test_the_agent_agrees_with_every_product(agent: Agent, words: str, precision
 @pytest.mark.parametrize(("backend", "precision"), [("vulkan", "fp32"), ("vulkan", "fp16"), ("opencl", "fp32")])
 @pytest.mark.parametrize("n", [1, 2])
 def test_the_agent_agrees_where_weights_are_in_parts(
-    agent: Agent, n: int, backend: str, precision: str, shaders: Path
+    agent: Agent, n: int, backend: str, precision: str, shaders: Path, seed: int
 ) -> None:
     options = Options(backend, precision, algorithm="direct")  # type: ignore[arg-type]
-    plan = check(agent, classifier(n), options, SMALL, shaders)
-    assert len(divided(plan)) > 1 and max(pool.bytes for pool in plan.pools) <= SMALL.max_buffer_bytes
+    graph = side_by_side({"layers": classifier(n), "tables": tables(np.random.default_rng([seed, n]))})
+    plan = check(agent, graph, options, SMALL, shaders)
+    words = [name.partition(".")[0] for name in divided(plan)]
+    assert words.count("layers") > 1 and words.count("tables") == 2
+    assert max(pool.bytes for pool in plan.pools) <= SMALL.max_buffer_bytes
 
 
 @pytest.mark.slow

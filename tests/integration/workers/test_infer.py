@@ -10,9 +10,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from scipy.special import log_softmax
 
 from farm.cli import main
-from farm.cli.engine.generation import generate
+from farm.cli.engine.generation import generate, perplexity
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Options
@@ -160,6 +161,9 @@ def test_a_language_model_answers(
         assert facts["token_ms"] == sorted(facts["token_ms"]) and facts["token_ms"][0] == facts["first_token_ms"] > 0
         assert facts["prompt_tokens_per_s"] > 0 and facts["generated_tokens_per_s"] > 0
     assert on_phone["runs_on"]["device"] == lab.serial
+    scored = perplexity(model.path, text, device=lab.serial, options=options, settings=lab_settings)
+    wanted = log_softmax(model.logits().astype(np.float64), -1)[np.arange(len(model.prompt) - 1), model.prompt[1:]]
+    assert scored["perplexity"] == pytest.approx(np.exp(-wanted.mean()), rel=1e-4)
     text.write_text(f"{model.words}")
     assert main(here) != 0
     assert f"token {model.words}; the model's vocabulary has {model.words}" in capsys.readouterr().err

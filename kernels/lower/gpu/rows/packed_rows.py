@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from math import prod
 
 import numpy as np
 
@@ -15,8 +14,9 @@ from kernels.ir.packed import PackedMatrix, format_of
 from kernels.lower.draft import Streamed
 from kernels.lower.gpu.bodies import body
 from kernels.lower.gpu.context import HALF_MAX, GpuContext
-from kernels.lower.gpu.layout import single
+from kernels.lower.gpu.taking import gather_rows
 from kernels.lower.gpu.taking import lower_gather as lower_elements
+from kernels.passes.split_weights import largest_weight, row_ranges
 from kernels.plan.model import ITEM_BYTES, Tensor
 from kernels.source.kernel import Buffer, Kernel, result
 
@@ -78,13 +78,6 @@ def lower_gather(context: GpuContext, node: Node) -> None:
     if not isinstance(table, PackedMatrix) or table.is_turned or node.attributes["axis"]:
         lower_elements(context, node)
         return
-    axis, inner = table.shape
-    indices, count = prod(context.graph.shapes[node.inputs[1]]), prod(context.graph.shapes[node.output])
-    buffers = {"src": panels(context, node, table), "indices": single(context, node.inputs[1])}
-    buffers |= {"dst": context.new_plain(node.output)}
-    ints = {"axis": axis, "inner": inner, "indices_count": indices, "count": count}
-    switches = {"WHOLE": 1} if context.is_whole(node.inputs[1]) else {}
-    context.dispatch(
-        _GATHER, node.name, buffers, ints, (count, 1, 1), tile=block_tile(table.format), switches=switches,
-        traffic=context.traffic(node),
-    )  # fmt: skip
+    ranges = row_ranges(table, largest_weight(context.options, context.limits))
+    parts = {rows: panels(context, node, table.rows(np.arange(*rows))) for rows in ranges}
+    gather_rows(context, node, _GATHER, parts, block_tile(table.format))

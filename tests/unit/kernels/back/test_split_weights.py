@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -28,6 +29,8 @@ pytestmark = pytest.mark.slow
 
 LARGEST = 48_000
 """Bytes: less than the weights of most layers of `classifier`."""
+_ASKED = 6
+"""Rows that are taken of a table."""
 SMALL = Limits(max_buffer_bytes=LARGEST, cpu_device=True)
 
 
@@ -44,6 +47,17 @@ def classifier(n: int = 1, features: int = 150) -> Graph:
         operands = [x, build.constant(depth, width, scale=depth**-0.5), build.constant(width)]
         x = build.node("dense", operands, (n, width), **activation)
     return build.outputs(x)
+
+
+def tables(rng: np.random.Generator) -> Graph:
+    """Rows of two tables beyond the limit, of which one is packed."""
+    build, taken = Builder(rng), list[str]()
+    packed = packed_matrix(str(rng.choice(KINDS)), 1024, 256, rng)
+    for table, width in ((build.constant(900, 40), 40), (stored(build, "packed", packed), 256)):
+        places = build.constant(_ASKED)
+        build.graph.constants[places] = rng.integers(-900, 900, _ASKED).astype(np.float32)
+        taken.append(build.node("gather", [table, places], (_ASKED, width), axis=0))
+    return build.outputs(*taken)
 
 
 def divided(plan: Plan) -> dict[str, str]:
@@ -103,7 +117,8 @@ def test_parts_of_a_dense_layer_add_no_step() -> None:
 
 @pytest.mark.parametrize("rows", [1, 9])
 def test_packed_weights_stay_packed_in_parts(seed: int, rows: int) -> None:
-    """Whole they would be too large, and so would a part's unpacked copy."""
+    """Whole they would be too large, and so would a part's unpacked copy; a table of the same bytes has the same
+    parts."""
     build = Builder(np.random.default_rng([seed, rows]))
     kind, depth, outputs = (
         str(build.rng.choice(KINDS)),
@@ -111,17 +126,55 @@ def test_packed_weights_stay_packed_in_parts(seed: int, rows: int) -> None:
         int(build.rng.integers(300, 500)),
     )
     matrix = packed_matrix(kind, outputs, depth, build.rng)
-    x, weight = build.input(rows, depth), stored(build, "w", matrix.T)
+    x, weight, table = build.input(rows, depth), stored(build, "w", matrix.T), stored(build, "t", matrix)
     y = build.node("dense", [x, weight], (rows, outputs))
     shown = build.node("reshape", [y], (1, rows, outputs), shape=(1, rows, outputs))
     build.graph.nodes[-1] = replace(build.graph.nodes[-1], name=build.graph.nodes[0].name)  # as imports name them
-    graph = build.outputs(shown)
+    taken = build.node("gather", [table, _asked(build)], (_ASKED, depth), axis=0)
+    graph = build.outputs(shown, taken)
     limits = Limits(max_buffer_bytes=max(matrix.data.nbytes // 3, 4 * rows * max(outputs, depth) + 4096))
-    inputs, bundle = inputs_of(graph), compile_graph(graph, Options("opencl"), limits)
+    inputs, bundle = inputs_of(graph) | _places(build, outputs), compile_graph(graph, Options("opencl"), limits)
     assert max(pool.bytes for pool in bundle.plan.pools) <= limits.max_buffer_bytes
     assert bundle.plan.blob_bytes <= 1.1 * matrix.data.nbytes
-    (found,) = run_opencl(bundle, inputs).outputs.values()
+    found, rows_of_it = run_opencl(bundle, inputs).outputs.values()
     assert relative_error(found[0], inputs[x].astype(np.float64) @ matrix.unpacked().T) <= TOLERANCE["fp32"]
+    assert relative_error(rows_of_it, matrix.unpacked()[_clipped(inputs, outputs)]) <= TOLERANCE["fp32"]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "whole numbers"])
+def test_a_table_that_no_buffer_holds_is_read_in_parts(seed: int, precision: str) -> None:
+    """Each step writes the rows of its part alone: places in any order, from the end, and beyond both ends."""
+    build = Builder(np.random.default_rng([seed, len(precision)]))
+    rows, *inner = (int(n) for n in build.rng.integers([40, 1, 8], [900, 5, 70]))
+    table = build.constant(rows, *inner)
+    if precision == "whole numbers":
+        build.graph.constants[table] = build.rng.integers(-(1 << 60), 1 << 60, (rows, *inner))
+        build.graph.types[table] = "i64"
+    graph = build.outputs(build.node("gather", [table, _asked(build)], (_ASKED, *inner), axis=0))
+    array = graph.constants[table]
+    limits = Limits(max_buffer_bytes=max(array.nbytes // int(build.rng.integers(3, 9)), 16 * array.nbytes // rows))
+    bundle = compile_graph(graph, Options("opencl", "fp16" if precision == "fp16" else "fp32"), limits)
+    largest = max(buffer.bytes for buffer in bundle.plan.buffers if buffer.role == "weight")
+    assert largest <= limits.max_buffer_bytes and divided(bundle.plan).keys() == {graph.nodes[0].name}
+    inputs = _places(build, rows)
+    (found,) = run_opencl(bundle, inputs).outputs.values()
+    wanted = array[_clipped(inputs, rows)]
+    np.testing.assert_array_equal(found, wanted.astype(np.float16) if precision == "fp16" else wanted)
+
+
+def _asked(build: Builder) -> str:
+    places = build.input(_ASKED, name="places")
+    build.graph.types[places] = "i64"
+    return places
+
+
+def _places(build: Builder, rows: int) -> dict[str, np.ndarray]:
+    return {"places": build.rng.integers(-rows - 3, rows + 3, _ASKED)}
+
+
+def _clipped(inputs: Mapping[str, np.ndarray], rows: int) -> np.ndarray:
+    """Return the places as a gather of the GPU reads them: those beyond an end are of its element."""
+    return np.clip(inputs["places"], -rows, rows - 1)
 
 
 def test_what_fits_is_left_as_it_was() -> None:

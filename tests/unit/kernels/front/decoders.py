@@ -36,23 +36,34 @@ class Drawn:
 
     def greedy(self, count: int) -> list[int]:
         """Return the tokens that onnxruntime generates, its cache growing from no row on."""
+        session, text, taken, past = self._session(), list(self.prompt), 0, None
+        while len(text) < len(self.prompt) + count:
+            logits, past = self._run(session, text, taken, past)
+            taken = len(text)
+            text.append(int(logits[-1].argmax()))
+        return text[len(self.prompt) :]
+
+    def logits(self) -> np.ndarray:
+        """Return onnxruntime's logits behind each token of the prompt."""
+        return self._run(self._session(), list(self.prompt), 0, None)[0]
+
+    def _session(self) -> ort.InferenceSession:
         options = ort.SessionOptions()
         options.log_severity_level, options.intra_op_num_threads = 3, 1
-        session = ort.InferenceSession(self.path, options, providers=["CPUExecutionProvider"])
+        return ort.InferenceSession(self.path, options, providers=["CPUExecutionProvider"])
+
+    def _run(
+        self, session: ort.InferenceSession, text: list[int], taken: int, past: dict[str, np.ndarray] | None
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Take the tokens of a text behind so many; returns their logits, and the cache."""
+        past = past or {name: np.zeros((1, self.shared, 0, self.size), np.float32) for name in self.past()}
+        given = {"input_ids": np.array([text[taken:]]), "attention_mask": np.ones((1, len(text)), np.int64)}
+        given |= {"position_ids": np.arange(taken, len(text))[None], **past}
         wanted = {port.name for port in session.get_inputs()}
-        past = {name: np.zeros((1, self.shared, 0, self.size), np.float32) for name in self.past()}
-        text, taken, found = list(self.prompt), 0, list[int]()
-        while len(found) < count:
-            new = len(text) - taken
-            given = {"input_ids": np.array([text[taken:]]), "attention_mask": np.ones((1, len(text)), np.int64)}
-            given |= {"position_ids": np.arange(taken, len(text))[None], **past}
-            names = [name.replace("past_key_values", "present") for name in past]
-            logits, *rows = session.run(["logits", *names], {k: v for k, v in given.items() if k in wanted})
-            past, taken = dict(zip(past, rows, strict=True)), len(text)
-            assert logits.shape == (1, new, self.words)
-            found.append(int(logits[0, -1].argmax()))
-            text.append(found[-1])
-        return found
+        names = [name.replace("past_key_values", "present") for name in past]
+        logits, *rows = session.run(["logits", *names], {k: v for k, v in given.items() if k in wanted})
+        assert logits.shape == (1, len(text) - taken, self.words)
+        return logits[0], dict(zip(past, rows, strict=True))
 
 
 def drawn(folder: Path, rng: np.random.Generator, spelling: str, *, prompt: int = 0) -> Drawn:
@@ -76,13 +87,18 @@ class DrawnFile(Drawn):
     def greedy(self, count: int) -> list[int]:
         text = list(self.prompt)
         for _ in range(count):
-            sizes = {"tokens": len(text), "capacity": len(text)}
-            proto = decoder_file(self.path, sizes=sizes).whole()
-            session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
-            given = {port.name: np.zeros(port.shape, np.float32) for port in session.get_inputs()[2:]}
-            given |= {"tokens": np.array([text]), "position": np.zeros(1, np.int64)}
-            text.append(int(session.run(["logits"], given)[0][0, -1].argmax()))
+            text.append(int(self._logits_of(text, 1)[-1].argmax()))
         return text[len(self.prompt) :]
+
+    def logits(self) -> np.ndarray:
+        return self._logits_of(list(self.prompt), len(self.prompt))
+
+    def _logits_of(self, text: list[int], rows: int) -> np.ndarray:
+        proto = decoder_file(self.path, sizes={"tokens": len(text), "capacity": len(text), "logits": rows}).whole()
+        session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+        given = {port.name: np.zeros(port.shape, np.float32) for port in session.get_inputs()[2:]}
+        given |= {"tokens": np.array([text]), "position": np.zeros(1, np.int64)}
+        return session.run(["logits"], given)[0][0]
 
 
 class _Writer:
