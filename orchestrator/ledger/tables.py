@@ -32,7 +32,7 @@ from orchestrator.model.record import Outcome
 from .guard.column_types import Number, Time, Token, Word
 from .rows import HostState, JobState
 
-SCHEMA_VERSION = 25
+SCHEMA_VERSION = 26
 
 METADATA = MetaData()
 
@@ -243,6 +243,30 @@ OWNERS = Table(
     Column("host", String(200), nullable=False),
 )
 """The host that has a device, as the scheduler has decided where it was announced."""
+
+DEVICE_NOTES = Table(
+    "device_notes",
+    METADATA,
+    Column("serial", String(200), primary_key=True),
+    Column("labels", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("owner", String(100), nullable=False),
+)
+"""The words of people on devices; `labels`: `KEY=VALUE`, with blanks between them."""
+
+DEVICE_HISTORY = Table(
+    "device_history",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("serial", String(200), nullable=False),
+    Column("host", String(200), nullable=False),
+    Column("seen_at", Time, nullable=False),
+    *(Column(name, Text, nullable=False) for name in ("model", "build", "drivers")),
+    Column("battery_cycles", Integer),
+    Column("battery_health", String(40), nullable=False),
+)
+"""What a device was from then on, until its next row: one for each change."""
+Index("device_history_by_device", DEVICE_HISTORY.c.serial, DEVICE_HISTORY.c.id)
 
 HOLDS = Table(
     "holds",

@@ -152,6 +152,8 @@ class Reading(Model):
     """The status of the battery, as the kernel prints it: `Charging`, `Discharging` ..."""
     battery_cycles: int | None = None
     """Full charges that the battery has had, by its own count."""
+    battery_health: str = Field(default="", exclude_if=lambda value: not value)
+    """The kernel's word for it: `Good`, `Overheat`, `Dead` ..."""
     cpu_hz: int | None = None
     """Clock of the fastest core."""
     gpu_hz: int | None = None
@@ -254,6 +256,16 @@ OURS = EngineFacts(name="pocketfarm", takes=("network", "onnx", "language_model"
 """The farm's own engine: the compiler's plans, run by the agent."""
 
 
+class DeviceNote(Model):
+    """The words of people on a device."""
+
+    labels: tuple[str, ...] = ()
+    """`KEY=VALUE`, each key once, by key."""
+    note: str = ""
+    owner: str = ""
+    """The person or group whose it is."""
+
+
 class Device(Model):
     """One device of the farm as the inventory knows it."""
 
@@ -263,6 +275,8 @@ class Device(Model):
     """The device profile; None until the device was enrolled."""
     engines: tuple[EngineFacts, ...] = Field(default=(OURS,), exclude_if=lambda value: value == (OURS,))
     """The engines that its host has for it."""
+    noted: DeviceNote | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The words of people, from the ledger; whatever a host announces here does not count."""
 
     @property
     def serial(self) -> str:

@@ -46,6 +46,8 @@ def device(asked: Asked) -> Page:
         "apis": _apis(lane.device) if lane else [],
         "enrolment": lane.device.enrolment if lane else None,
         "past": past,
+        "noted": ledger.standing.noted().get(serial),
+        "was": ledger.standing.history(serial)[:MOST],
     }
     return Page("device.html.j2", serial, "fleet", data)
 

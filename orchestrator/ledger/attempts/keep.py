@@ -126,7 +126,8 @@ def keep_all(
     """Keep each record once, if it is of its job's newest attempt; conclude that attempt.
 
     Raises Unstorable where one is not of an attempt that this ledger began, Forged where `host`, which sends it, is not
-    the one that was given the attempt, or where it says it is of something else than the attempt: then the whole transaction is to be given up.
+    the one that was given the attempt, or where it says it is of something else than the attempt: then the whole
+    transaction is to be given up.
     """
     known = _Known(connection, {one.job_id for one in records})
     results = [known.judge(one) for one in records]

@@ -87,7 +87,7 @@ def _add(connection: Connection, body: bytes, reason: str, host: str, name: str)
     if connection.execute(select(DEAD_RECORDS.c.id).where(DEAD_RECORDS.c.id == dead_id)).first() is None:
         words = {"reason": _text(reason, 2000), "host": _text(host, 200), "name": _text(name, 200)}
         mine = func.coalesce(func.sum(func.length(DEAD_RECORDS.c.body)), 0)
-        there = int(connection.scalar(select(mine).where(DEAD_RECORDS.c.host == words["host"])))
+        there = int(connection.execute(select(mine).where(DEAD_RECORDS.c.host == words["host"])).scalar_one())
         if host and there + len(body) > HOST_BYTES:
             told = f"{there} bytes of host {host} are set aside, and {HOST_BYTES} may be"
             raise Crowded(f"{told}: its records wait until `farm records` has replayed or dropped some")

@@ -168,6 +168,7 @@ FINE: dict[str, Args] = {
     "set project": of("vision", share=2.0, most_waiting=9),
     "reserve": of(["A"], CLOCK, CLOCK + 60.0, "vision", "demo"),
     "unreserve": of(1),
+    "describe": of(["A"], ["rack=3"], "screen broken", "anna"),
 }
 """The deeds of each act on the stage. `restore` is of phones: tests/integration/farm/test_devices.py."""
 REFUSED: dict[str, Args] = {
@@ -200,6 +201,7 @@ REFUSED: dict[str, Args] = {
     "set project": of("vision", share=0.0),
     "reserve": of(["B"], None, CLOCK, "vision"),
     "unreserve": of(99),
+    "describe": of(["A"], ["Rack 3"]),
 }
 NOTHING: dict[str, Args] = {
     "cancel": of("failed"),
@@ -210,6 +212,7 @@ NOTHING: dict[str, Args] = {
     "add person": of("anna"),
     "set project": of("vision"),
     "revoke role": of("anna"),
+    "describe": of(["A"], ["rack="], ""),
 }
 """Acts that are no error, and change nothing."""
 
@@ -280,6 +283,7 @@ COMMANDS = {
     "add project": ["projects", "add", "speech"],
     "set project": ["projects", "set", "vision", "--share", "2"],
     "unreserve": ["devices", "unreserve", "1"],
+    "describe": ["devices", "describe", "A", "--label", "rack=3", "--owner", "anna"],
 }
 FIELDS = {
     "cancel": {"target": "running"},
@@ -291,6 +295,9 @@ FIELDS = {
     "revoke token": {"target": str(TOKEN)},
     "create link": {"target": "failed", "until": "3 h", "note": "the reviewers"},
     "revoke link": {"target": str(LINK)},
+    "reserve": {"target": "A", "begins": "1 h", "until": "2 h", "name": "vision"},
+    "unreserve": {"target": "1"},
+    "describe": {"target": "A", "labels": "rack=3", "owner": "anna"},
 }
 CELLS: dict[str, Callable[[Farm], object]] = {
     "cancel": lambda farm: farm.experiment("running").cancel(),

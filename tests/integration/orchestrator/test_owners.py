@@ -153,7 +153,8 @@ def test_a_host_is_believed_of_its_own_attempts_and_phones_alone(
         for number in range(80):
             said, right = own.model_dump(mode="json"), second.model_dump(mode="json") if number == 40 else None
             for field in chance.sample([*unknown, "device"], chance.randint(1, 3)):
-                said[field] = chance.choice([theirs.model_dump(mode="json")[field], unknown.get(field, {"serial": "x"})])
+                another = theirs.model_dump(mode="json")[field]
+                said[field] = chance.choice([another, unknown.get(field, {"serial": "x"})])
             if said == own.model_dump(mode="json"):  # what is another's and the same: the experiment, the cell
                 said["block"] = 2
             said["evidence"] = ["x" * chance.choice([1, 400])] * 40
