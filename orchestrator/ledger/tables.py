@@ -265,7 +265,7 @@ DEVICE_HISTORY = Table(
     Column("battery_cycles", Integer),
     Column("battery_health", String(40), nullable=False),
 )
-"""What a device was from then on, until its next row: one for each change."""
+"""The history of devices: a row for each change, which holds until the next one of the device."""
 Index("device_history_by_device", DEVICE_HISTORY.c.serial, DEVICE_HISTORY.c.id)
 
 HOLDS = Table(

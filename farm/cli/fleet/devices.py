@@ -18,7 +18,7 @@ from farm.doors import open_door, unserved
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
 from orchestrator.model.errors import Unsupported
 
-from . import inventory, reservations
+from . import by_hand, inventory, reservations
 
 if TYPE_CHECKING:
     from orchestrator.system.config import Settings
@@ -46,7 +46,8 @@ group = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     of_people = (reservations.reserve, reservations.lend, reservations.reservations, reservations.unreserve)
-    for command in (show, *of_people, inventory.describe, inventory.inventory):
+    by_people = (inventory.describe, inventory.inventory, by_hand.screenshot, by_hand.shell)
+    for command in (show, *of_people, *by_people):
         group.command()(command)
     app.add_typer(group, rich_help_panel="The farm")
     app.command(rich_help_panel="The farm")(release)

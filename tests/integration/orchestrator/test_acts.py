@@ -170,7 +170,7 @@ FINE: dict[str, Args] = {
     "unreserve": of(1),
     "describe": of(["A"], ["rack=3"], "screen broken", "anna"),
 }
-"""The deeds of each act on the stage. `restore` is of phones: tests/integration/farm/test_devices.py."""
+"""The deeds of each act on the stage. `restore`, `screenshot` and `shell` are of phones: tests/integration/farm."""
 REFUSED: dict[str, Args] = {
     "submit": of(make.experiment(name="new", devices=make.DeviceChoice(where='serial == "Z"')), Path()),
     "cancel": of("running", "nothing"),
@@ -202,6 +202,8 @@ REFUSED: dict[str, Args] = {
     "reserve": of(["B"], None, CLOCK, "vision"),
     "unreserve": of(99),
     "describe": of(["A"], ["Rack 3"]),
+    "screenshot": of("A"),
+    "shell": of("B", ["id"]),
 }
 NOTHING: dict[str, Args] = {
     "cancel": of("failed"),
@@ -263,7 +265,7 @@ def test_an_act_leaves_one_row_with_its_actor_and_its_words_or_nothing(act: str,
 
 
 def test_all_acts_are_drawn() -> None:
-    assert FINE.keys() | {"restore"} == ACTS.keys()
+    assert FINE.keys() | {"restore", "screenshot", "shell"} == ACTS.keys()
     assert FIELDS.keys() | {"restore"} == ON_PAGES.keys()
     assert REFUSED.keys() == ACTS.keys() - {"submit jobs", "add host", "begin night", "schedule suite"}, "these replace"
 
