@@ -184,6 +184,10 @@ class DeviceState(Model):
     """The reading of an idle phone, every few seconds; while a session has it, its `Progress` has newer ones."""
     seen_at: float = 0.0
     """Unix time of the announcement."""
+    clock_off_s: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Its clock less its host's, to ten seconds; None where that is less than a minute, or not known."""
+    adb_losses: int = Field(default=0, exclude_if=lambda value: not value)
+    """The times that adb lost it within the last hour."""
 
 
 ENGINE_NAME = r"[a-z][a-z0-9_]{0,31}(?:\.[a-z0-9_]{1,15})?"

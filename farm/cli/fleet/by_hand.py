@@ -18,7 +18,7 @@ Serial = Annotated[str, typer.Argument(metavar="SERIAL", help="The phone.", auto
 
 def screenshot(
     serial: Serial,
-    file: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where the picture goes, as PNG.")],
+    file: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.png", help="File to write the picture to.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -33,7 +33,7 @@ def screenshot(
 
     with open_door(state, running=True) as door:
         done = door.act(acts.by_hand.screenshot, serial)
-    write_whole(file, base64.b64decode(done.data["png"]), "--out")
+    write_whole(file, base64.b64decode(done.data["png"]), "--output")
     if as_json:
         print_json({"serial": serial, "file": file, "bytes": done.data["bytes"]})
     else:

@@ -17,6 +17,7 @@ from farm.cli.output import JsonOption, StateOption, log, out, print_json, show_
 from farm.doors import open_door, unserved
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
 from orchestrator.model.errors import Unsupported
+from orchestrator.model.live.complaints import complaints
 
 from . import by_hand, inventory, reservations
 
@@ -194,7 +195,14 @@ def _show(device: Device) -> None:
     skipped = {"serial", "source", "apis"}
     state = device.state.model_dump(mode="json", exclude={"reading"})
     noted = device.noted.model_dump(mode="json") if device.noted else {}
-    rows = {**noted, **device.facts.model_dump(mode="json", exclude=skipped), **state, "reading": _reading(device)}
+    found = {f"check: {each.check}": each.text for each in complaints(device.state)}
+    rows = {
+        **found,
+        **noted,
+        **device.facts.model_dump(mode="json", exclude=skipped),
+        **state,
+        "reading": _reading(device),
+    }
     shown = [(f"[bold]{name}[/]", value_text(name, value)) for name, value in rows.items() if value not in EMPTY]
     console.print(Listing(("", ""), shown, header=False))
     for api in device.facts.apis:
