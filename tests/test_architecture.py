@@ -156,10 +156,12 @@ _CROWDED = {
         "workers/engines",  # ten of them are an engine
         "farm/cli",  # a folder is what its commands are on
         "orchestrator/model/experiment",  # a file is a part of an experiment's file
+        "orchestrator/acts",  # a file is a subject of acts
     ),
     16: (
         *("device_agent/src/backends/cpu/nc16", "device_agent/src/run"),
         *("orchestrator", "workers"),
+        "orchestrator/scheduling",  # the history of devices is a look of its own in the turn
     ),
 }
 CROWDED = {folder: names for names, folders in _CROWDED.items() for folder in folders}

@@ -17,6 +17,7 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import AuditRow, ExperimentRow, Hold, ListedJob
 from orchestrator.ledger.said.eligible_devices import devices_for_work
+from orchestrator.ledger.said.history import DeviceWas
 from orchestrator.model.device import Device
 from orchestrator.model.errors import ModelFileError, ServiceDown
 from orchestrator.model.people import Role
@@ -222,6 +223,13 @@ def projects(asked: Asked, first: First = 0, most: Most = 50) -> Page[ProjectNow
 def reservations(asked: Asked, first: First = 0, most: Most = 50) -> Page[Hold]:
     """List who has which devices, now and later: holds, reservations and pools, by device and begin."""
     found = asked.ledger.standing.reservations()
+    return page(found[first : first + most], first, len(found))
+
+
+@read("/inventory", SEES_ANYTHING)
+def inventory(asked: Asked, first: First = 0, most: Most = 50, serial: Word = "") -> Page[DeviceWas]:
+    """List what the devices, or one of them, were and since when, the newest first of each."""
+    found = asked.ledger.standing.history(serial)
     return page(found[first : first + most], first, len(found))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping
 from inspect import signature
@@ -14,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from orchestrator.acts import ON_PAGES, Actor, Done, Door, Site
 from orchestrator.model.errors import FarmError, SpecError, UnknownName
-from orchestrator.model.quantity import parse_seconds
+from orchestrator.model.quantity import parse_moment, parse_seconds
 
 from . import shown
 from .access import Access
@@ -85,17 +86,27 @@ def _do(deed: Callable[..., Done], site: Site, actor: Actor, sent: Mapping[str, 
 
 
 def _end(lasting: str) -> float | None:
-    """Unix time; None: no end. Raises SpecError where it is no time."""
-    if not lasting.strip():
+    """Unix time, so long from now or at this moment; None: not said. Raises SpecError where it is no time."""
+    if not (text := lasting.strip()):
         return None
     try:
-        return time.time() + parse_seconds(lasting)
+        return parse_moment(text) if re.search(r"\d[:-]\d", text) else time.time() + parse_seconds(text)
     except ValueError as e:
-        raise SpecError(f"for {lasting!r}: {e}", remedy="write `3 h` or `30 min`, or leave it empty") from e
+        remedy = "write `3 h` or `30 min`, `16:00` or `2026-12-01 08:00`, or leave it empty"
+        raise SpecError(f"for {lasting!r}: {e}", remedy=remedy) from e
+
+
+def _number(text: str) -> int:
+    """Return a whole number. Raises SpecError."""
+    if not text.isdecimal() or len(text) > 9:
+        raise SpecError(f"{text!r} is no number")
+    return int(text)
 
 
 READ: Mapping[str, Callable[[str], object]] = {
     "str": str,
+    "str | None": str,
+    "int": _number,
     "Sequence[str]": lambda text: [text],
     "float | None": _end,
 }

@@ -6,7 +6,7 @@ The command line, the pages, the notebook and the keeper of nights call these, a
 from orchestrator.model.people import Door
 from orchestrator.model.rights import Actor
 
-from . import devices, engines, experiments, hosts, links, nights, people, reserving, webhooks
+from . import by_hand, describing, devices, engines, experiments, hosts, links, nights, people, reserving, webhooks
 from .act import ACTS, ON_PAGES, RIGHTS, Act, Done, DoneBefore, Phones, PutBack, Site
 from .holding import held
 from .submission.submit import Submission, submit
@@ -24,6 +24,8 @@ __all__ = [
     "PutBack",
     "Site",
     "Submission",
+    "by_hand",
+    "describing",
     "devices",
     "engines",
     "experiments",

@@ -53,6 +53,11 @@ class Phones(Protocol):
         """Take a device as it is; return whether anything was left changed. Raises DeviceBusy."""
         ...
 
+    def run(self, serial: str, argv: Sequence[str], deadline_s: float) -> tuple[int, bytes, bytes]:
+        """Run a command on a phone while no session has it; its status, output and errors. Raises DeviceBusy,
+        TransportLost."""
+        ...
+
 
 @dataclass(frozen=True)
 class Site:

@@ -10,7 +10,7 @@ from orchestrator.ledger import Hold, Ledger
 from orchestrator.model.errors import SpecError, UnknownName
 from orchestrator.model.people import COMMON
 
-from .act import Acting, Done, act, some
+from .act import Acting, Done, act, on_pages, some
 from .devices import OPERATES, check_free, check_known
 
 PERSON, PROJECT = "person:", "project:"
@@ -29,6 +29,7 @@ class Reserved(Done):
         return [f"{each.serial} is {each.said} (number {each.id})" for each in self.reservations]
 
 
+@on_pages
 @act(OPERATES)
 def reserve(
     acting: Acting,
@@ -92,6 +93,7 @@ class Unreserved(Done):
         return [f"{one.serial} is no more {one.said}"]
 
 
+@on_pages
 @act(OPERATES)
 def unreserve(acting: Acting, number: int) -> Unreserved:
     """End a reservation, whether it has begun or not. Raises UnknownName."""

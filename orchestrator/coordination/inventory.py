@@ -117,10 +117,11 @@ class Inventory:
 
     @translated
     def progress(self) -> list[Progress]:
-        """Sessions by serial."""
-        ahead_s = self._clock.ahead_s()
+        """Sessions by serial, each as the host says it that has the device."""
+        ahead_s, of = self._clock.ahead_s(), owners(self._redis)
         said = self._said_of("live", self._names(keys.lives), Progress)
-        found = [progress_at(progress, -ahead_s) for progress in said.values() if progress is not None]
+        own = {name: one for name, one in said.items() if one is not None and _says_of_its_own(name, one.serial, of)}
+        found = [progress_at(progress, -ahead_s) for progress in own.values()]
         return sorted(found, key=lambda progress: progress.serial)
 
     @translated
@@ -202,6 +203,12 @@ class Inventory:
             if host:
                 functions.call(self._redis, "forget", (), (f"{keys.PREFIX}{kind}s:{host}", f"{start}{host}:", *serials))
         return {name: _parsed(start + name, text, model) if text else None for name, text in texts.items()}
+
+
+def _says_of_its_own(name: str, serial: str, of: Mapping[str, str]) -> bool:
+    """Return whether what stands under HOST:SERIAL is of that device, and no other host has it."""
+    host, known = keys.parsed(name) or ("", "")
+    return serial == known and of.get(serial, host) == host
 
 
 def _sound(answers: Sequence[Any]) -> list[Any]:

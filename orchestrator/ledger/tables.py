@@ -244,6 +244,30 @@ OWNERS = Table(
 )
 """The host that has a device, as the scheduler has decided where it was announced."""
 
+DEVICE_NOTES = Table(
+    "device_notes",
+    METADATA,
+    Column("serial", String(200), primary_key=True),
+    Column("labels", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("owner", String(100), nullable=False),
+)
+"""The words of people on devices; `labels`: `KEY=VALUE`, with blanks between them."""
+
+DEVICE_HISTORY = Table(
+    "device_history",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("serial", String(200), nullable=False),
+    Column("host", String(200), nullable=False),
+    Column("seen_at", Time, nullable=False),
+    *(Column(name, Text, nullable=False) for name in ("model", "build", "drivers")),
+    Column("battery_cycles", Integer),
+    Column("battery_health", String(40), nullable=False),
+)
+"""The history of devices: a row for each change, which holds until the next one of the device."""
+Index("device_history_by_device", DEVICE_HISTORY.c.serial, DEVICE_HISTORY.c.id)
+
 HOLDS = Table(
     "holds",
     METADATA,

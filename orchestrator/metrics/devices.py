@@ -10,6 +10,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric, Sample
 from orchestrator.energy import battery_draw_a
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health, Reading
 from orchestrator.model.live.announcement import HostAnnouncement, Progress
+from orchestrator.model.live.complaints import complaints
 from orchestrator.model.power import GaugeCalibration
 
 Labels = dict[str, str]
@@ -90,6 +91,7 @@ class DeviceFamilies:
         states = [(self._labels[device.facts.serial], device.state) for device in listed]
         for name, (text, read) in STATE.items():
             yield _gauge(name, text, ((labels, read(state)) for labels, state in states))
+        yield _complaints(states)
         sampled = {session.serial: session.reading for session in sessions if session.reading is not None}
         yield from self._readings(listed, sampled, time.time())
 
@@ -102,6 +104,18 @@ class DeviceFamilies:
         ]
         for name, (text, pick) in READING.items():
             yield _gauge(name, text, ((labels, pick(reading, gauge)) for labels, reading, gauge in fresh))
+
+
+def _complaints(states: Iterable[tuple[Labels, DeviceState]]) -> Metric:
+    family = GaugeMetricFamily(
+        "farm_device_complaint",
+        "1 for each check that finds something wrong with a device.",
+        labels=("serial", "check"),
+    )
+    for labels, state in states:
+        for each in complaints(state):
+            family.add_metric([labels["serial"], each.check], 1)
+    return family
 
 
 def _gauge(name: str, text: str, values: Iterable[tuple[Labels, float | bool | None]]) -> Metric:

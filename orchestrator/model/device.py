@@ -152,6 +152,8 @@ class Reading(Model):
     """The status of the battery, as the kernel prints it: `Charging`, `Discharging` ..."""
     battery_cycles: int | None = None
     """Full charges that the battery has had, by its own count."""
+    battery_health: str = Field(default="", exclude_if=lambda value: not value)
+    """The kernel's word for it: `Good`, `Overheat`, `Dead` ..."""
     cpu_hz: int | None = None
     """Clock of the fastest core."""
     gpu_hz: int | None = None
@@ -182,6 +184,10 @@ class DeviceState(Model):
     """The reading of an idle phone, every few seconds; while a session has it, its `Progress` has newer ones."""
     seen_at: float = 0.0
     """Unix time of the announcement."""
+    clock_off_s: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Its clock less its host's, to ten seconds; None where that is less than a minute, or not known."""
+    adb_losses: int = Field(default=0, exclude_if=lambda value: not value)
+    """The times that adb lost it within the last hour."""
 
 
 ENGINE_NAME = r"[a-z][a-z0-9_]{0,31}(?:\.[a-z0-9_]{1,15})?"
@@ -254,6 +260,16 @@ OURS = EngineFacts(name="pocketfarm", takes=("network", "onnx", "language_model"
 """The farm's own engine: the compiler's plans, run by the agent."""
 
 
+class DeviceNote(Model):
+    """The words of people on a device."""
+
+    labels: tuple[str, ...] = ()
+    """`KEY=VALUE`, each key once, by key."""
+    note: str = ""
+    owner: str = ""
+    """The person or group whose it is."""
+
+
 class Device(Model):
     """One device of the farm as the inventory knows it."""
 
@@ -263,6 +279,8 @@ class Device(Model):
     """The device profile; None until the device was enrolled."""
     engines: tuple[EngineFacts, ...] = Field(default=(OURS,), exclude_if=lambda value: value == (OURS,))
     """The engines that its host has for it."""
+    noted: DeviceNote | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The words of people, from the ledger; whatever a host announces here does not count."""
 
     @property
     def serial(self) -> str:

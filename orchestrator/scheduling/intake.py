@@ -20,6 +20,7 @@ from redis import Redis
 from orchestrator.coordination.record_stream import DEAD, Entry, RecordStream, streams
 from orchestrator.ledger import KeepResult, Ledger
 from orchestrator.ledger.attempts import Note, Prepared
+from orchestrator.ledger.incoming.dead_records import Crowded
 from orchestrator.model.errors import Forged, ServiceDown, Unstorable
 
 from .set_aside import SetAside
@@ -144,7 +145,7 @@ class Intake:
         name = _name(entry)
         try:
             word = self._store(entry, name)
-        except ServiceDown:
+        except (ServiceDown, Crowded):  # all of its host's wait, or all
             raise
         except Exception as e:  # nobody knows whether it could be stored: it stays, and disturbs no other
             self._held.hold((entry.host, entry.entry_id), e)

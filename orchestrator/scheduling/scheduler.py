@@ -38,6 +38,7 @@ from orchestrator.model.record import Outcome
 from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import asked_to_end, begin
 
+from .device_history import DeviceHistory
 from .intake import Intake
 from .lines import Lines
 from .live_view import LiveView
@@ -93,7 +94,7 @@ class Scheduler:
         self._leases, self._inventory = Leases(redis), Inventory(redis)
         self._app = queue.make_app(farm)
         self._queue, self._live = QueueView(ledger), LiveView(redis, ledger)
-        self._lines = Lines(self._queue)
+        self._lines, self._history = Lines(self._queue), DeviceHistory(ledger)
         self._intake = Intake(redis, ledger, self._lines.note)
         self._reconciler = Reconciler(
             ledger, redis, self._send, self._revoke, clock=time.monotonic, ttl_s=farm.lease_ttl_s
@@ -157,6 +158,7 @@ class Scheduler:
         self._live.refresh(hosts)
         self._queue.refresh()  # after the leases: none of them then passes for a leftover
         reconciled = self._reconciler.run(hosts, self._queue, self._live)
+        self._history.look(self._live.devices.values())
         devices = self._devices_for_work(hosts)
         added = self._decide()
         if added or reconciled.lost:

@@ -16,9 +16,12 @@ MOST_CYCLES = 20_000
 _MOST = 10**15
 """No node counts so far: a figure beyond is none."""
 SUPPLIES = "/sys/class/power_supply"
-BATTERY_NODES = ("type", "current_now", "current_avg", "voltage_now", "status", "cycle_count")
-SCRIPT = f"grep -sH '' {' '.join((*(f'{SUPPLIES}/*/{name}' for name in BATTERY_NODES), CPU, *GPU))}; true"
-"""One process reads all nodes; those that are absent or closed to the shell are passed over."""
+BATTERY_NODES = ("type", "current_now", "current_avg", "voltage_now", "status", "cycle_count", "health")
+SCRIPT = (
+    f"grep -sH '' {' '.join((*(f'{SUPPLIES}/*/{name}' for name in BATTERY_NODES), CPU, *GPU))}; echo NOW:$(date +%s)"
+)
+"""One process reads all nodes; those that are absent or closed to the shell are passed over. `NOW`: its clock."""
+CLOCK_OFF_S = 60.0
 
 
 def parse_nodes(text: str, at: float) -> Reading:
@@ -34,10 +37,20 @@ def parse_nodes(text: str, at: float) -> Reading:
         current_raw=current,
         voltage_v=telemetry.cell_v(_number(nodes, [f"{battery}/voltage_now"])),
         status=nodes.get(f"{battery}/status", "").strip(),
+        battery_health=nodes.get(f"{battery}/health", "").strip()[:40],
         battery_cycles=cycles if cycles and 0 < cycles < MOST_CYCLES else None,
         cpu_hz=None if cpu_khz is None else cpu_khz * 1000,
         gpu_hz=None if gpu is None else hertz(gpu),
     )
+
+
+def clock_off(text: str, now: float) -> float | None:
+    """Return by how much the phone's clock is ahead, to ten seconds; None where that is little or not told."""
+    said = next((line[4:].strip() for line in reversed(text.splitlines()) if line.startswith("NOW:")), "")
+    if not said.isdecimal() or len(said) > 11:
+        return None
+    off_s = int(said) - now
+    return round(off_s, -1) if abs(off_s) >= CLOCK_OFF_S else None
 
 
 def _battery(nodes: dict[str, str]) -> str:

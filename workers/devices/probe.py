@@ -24,7 +24,7 @@ from .dumpsys import (
     whole,
 )
 from .install import run
-from .momentary import SCRIPT, parse_nodes
+from .momentary import SCRIPT, clock_off, parse_nodes
 
 ADBD = ["pidof", "adbd"]
 SOURCE = "ro.pocketfarm.source"
@@ -163,6 +163,7 @@ def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation
             device=connection.serial,
             remedy=f"adb -s {quote([connection.address])} shell dumpsys battery reset",
         )
+    momentary, now = nodes.stdout.decode(errors="replace"), time.time()
     return DeviceState(
         health=Health.READY,
         battery_percent=battery.percent,
@@ -171,7 +172,8 @@ def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation
         thermal_status=thermal.status,
         skin_temp_c=thermal.warmest_c(SKIN),
         free_storage_bytes=free,
-        reading=parse_nodes(nodes.stdout.decode(errors="replace"), time.time()).model_copy(
+        clock_off_s=clock_off(momentary, now),
+        reading=parse_nodes(momentary, now).model_copy(
             update={"cpu_temp_c": thermal.warmest_c(CPU), "gpu_temp_c": thermal.warmest_c(GPU)}
         ),
         seen_at=time.time(),

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from orchestrator.coordination.keys import ANNOUNCE_S
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health
@@ -43,6 +43,8 @@ GONE_S = 600.0
 CALL_BACK_S = 86400.0
 """The time for which a called phone that adb's server gave up, as it does after a minute, is shown and called again."""
 PARALLEL = 8
+LOSSES_S, REMEMBERED = 3600.0, 100
+"""The time for which a phone's losses count, and how many are remembered."""
 
 
 @dataclass
@@ -64,6 +66,17 @@ class _Watched:
     """Monotonic time at which it left adb's list."""
     given_up: bool = False
     """The server had called it in vain; a phone that somebody disconnects leaves the list in another state."""
+
+    lost_at: list[float] = field(default_factory=list)
+    """Monotonic times at which adb lost it, of the last hour."""
+
+    def lost(self) -> None:
+        """Note that adb has lost it now."""
+        self.lost_at = [*self.losses(), time.monotonic()][-REMEMBERED:]
+
+    def losses(self) -> list[float]:
+        """Return the times of the last hour."""
+        return [at for at in self.lost_at if time.monotonic() - at < LOSSES_S]
 
     def disconnected(self) -> None:
         """Whoever answers at this address next is asked again who it is."""
@@ -144,6 +157,8 @@ class Discovery:
         """It left the list: shown as offline for a while, if it was ever a phone of this farm."""
         watched, now = self._watched[address], time.monotonic()
         if watched.row is not None:
+            if watched.row.state == "device":
+                watched.lost()
             watched.given_up = watched.row.state == "offline" and by_call(address)
             watched.row, watched.gone_at, watched.due_at = None, now, now
         if self._names.is_known(address) and now - watched.gone_at < (CALL_BACK_S if watched.given_up else GONE_S):
@@ -169,6 +184,8 @@ class Discovery:
         watched = self._watched.setdefault(row.address, _Watched())
         if watched.row != row:
             watched.failures, watched.due_at = 0, 0.0
+            if watched.row is not None and watched.row.state == "device" != row.state:
+                watched.lost()
         watched.row = row
         if row.state != "device":
             self._away(row.address, watched, *unusable(row, self._server))
@@ -203,7 +220,8 @@ class Discovery:
                 raise DeviceBusy("another host has it", device=name.serial)
             with device_lock(self._settings.state, name.serial):
                 self._put_back(address, name)
-                self._refresh(name) if watched.enrolled else self._enrol(address, name)
+                losses = len(watched.losses())
+                self._refresh(name, losses) if watched.enrolled else self._enrol(address, name, losses)
             watched.enrolled, watched.failures = True, 0
 
     def _put_back(self, address: str, name: Name) -> None:
@@ -240,19 +258,20 @@ class Discovery:
             self._set(address, Health.PROBING, "the agent's probe is running")
         return name
 
-    def _enrol(self, address: str, name: Name) -> None:
+    def _enrol(self, address: str, name: Name, losses: int) -> None:
         connection = AdbConnection(address, self._server, serial=name.serial)
         member, state = enrol_phone(connection, self._settings)
         state = self._fleet.watched(name.serial, state)
-        self._fleet.enrol(member, state.model_copy(update={"reason": name.reason}))
+        self._fleet.enrol(member, state.model_copy(update={"reason": name.reason, "adb_losses": losses}))
         self._show_profile(member, state)
         facts = member.facts
         log.info("%s: %s %s, %s", name.serial, facts.model, facts.gpu, ", ".join(each.api for each in facts.apis))
 
-    def _refresh(self, name: Name) -> None:
+    def _refresh(self, name: Name, losses: int) -> None:
         member = self._fleet.member(name.serial)
         state = self._fleet.watched(name.serial, read_state(member.connection, "phone"))
-        self._fleet.set_state(member.facts, state.model_copy(update={"reason": name.reason}))
+        said = {"reason": name.reason, "adb_losses": losses}
+        self._fleet.set_state(member.facts, state.model_copy(update=said))
         self._show_profile(member, state)
 
     def _show_profile(self, member: Member, state: DeviceState) -> None:

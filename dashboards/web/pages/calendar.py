@@ -31,7 +31,8 @@ def calendar(asked: Asked) -> Page:
         for serial, holds in sorted(by_device.items())
     ]  # fmt: skip
     data = {"days": [f"{day:%a %d %b}" for day in days[:DAYS]], "rows": rows[:MOST_DEVICES], "weeks": weeks,
-            "more": max(0, len(rows) - MOST_DEVICES)}  # fmt: skip
+            "more": max(0, len(rows) - MOST_DEVICES), "devices": [each.device.serial for each in asked.look().lanes],
+            "open": [each for holds in by_device.values() for each in holds if each.is_reserved]}  # fmt: skip
     return Page("calendar.html.j2", "Calendar", "calendar", data)
 
 

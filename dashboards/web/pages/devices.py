@@ -9,6 +9,7 @@ from dashboards.web.page import Asked, Page
 from orchestrator.energy import battery_draw_a
 from orchestrator.model.device import Device
 from orchestrator.model.errors import UnknownName
+from orchestrator.model.live.complaints import complaints
 from orchestrator.report import wording
 
 from .fleet import row_of
@@ -45,7 +46,10 @@ def device(asked: Asked) -> Page:
         "reading": _reading(lane.device) if lane else [],
         "apis": _apis(lane.device) if lane else [],
         "enrolment": lane.device.enrolment if lane else None,
+        "complaints": complaints(lane.device.state) if lane else [],
         "past": past,
+        "noted": ledger.standing.noted().get(serial),
+        "was": ledger.standing.history(serial)[:MOST],
     }
     return Page("device.html.j2", serial, "fleet", data)
 

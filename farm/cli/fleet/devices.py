@@ -17,8 +17,9 @@ from farm.cli.output import JsonOption, StateOption, log, out, print_json, show_
 from farm.doors import open_door, unserved
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
 from orchestrator.model.errors import Unsupported
+from orchestrator.model.live.complaints import complaints
 
-from . import reservations
+from . import by_hand, inventory, reservations
 
 if TYPE_CHECKING:
     from orchestrator.system.config import Settings
@@ -38,14 +39,16 @@ class _Devices(TyperGroup):
 group = typer.Typer(
     name="devices",
     cls=_Devices,
-    help="List and show the devices of the farm, and reserve them for people and projects.\n\n"
+    help="List, show and describe the devices of the farm, and reserve them for people and projects.\n\n"
     "`farm devices show` may be written `farm devices`.\n\n"
     "Example: `farm devices`, `farm devices local-cpu --json` (`--state DIR`)",
 )
 
 
 def register(app: typer.Typer) -> None:
-    for command in (show, reservations.reserve, reservations.reservations, reservations.unreserve):
+    of_people = (reservations.reserve, reservations.lend, reservations.reservations, reservations.unreserve)
+    by_people = (inventory.describe, inventory.inventory, by_hand.screenshot, by_hand.shell)
+    for command in (show, *of_people, *by_people):
         group.command()(command)
     app.add_typer(group, rich_help_panel="The farm")
     app.command(rich_help_panel="The farm")(release)
@@ -191,7 +194,15 @@ def _show(device: Device) -> None:
     console.print(table_of([device]))
     skipped = {"serial", "source", "apis"}
     state = device.state.model_dump(mode="json", exclude={"reading"})
-    rows = {**device.facts.model_dump(mode="json", exclude=skipped), **state, "reading": _reading(device)}
+    noted = device.noted.model_dump(mode="json") if device.noted else {}
+    found = {f"check: {each.check}": each.text for each in complaints(device.state)}
+    rows = {
+        **found,
+        **noted,
+        **device.facts.model_dump(mode="json", exclude=skipped),
+        **state,
+        "reading": _reading(device),
+    }
     shown = [(f"[bold]{name}[/]", value_text(name, value)) for name, value in rows.items() if value not in EMPTY]
     console.print(Listing(("", ""), shown, header=False))
     for api in device.facts.apis:

@@ -1,4 +1,4 @@
-"""`farm devices reserve`, `reservations`, `unreserve`: devices for a person or a project, for a time or for good."""
+"""`farm devices reserve`, `lend`, `reservations`, `unreserve`: devices for people and projects."""
 
 from __future__ import annotations
 
@@ -44,6 +44,30 @@ def reserve(
     given = [_moment(text, option) for text, option in ((begins, "--from"), (until, "--until"))]
     with open_door(state) as door:
         done = door.act(acts.reserving.reserve, serials, given[0], given[1], name, why)
+    show_done(done, as_json=as_json)
+
+
+def lend(
+    serials: Annotated[
+        list[str], typer.Argument(metavar="SERIAL...", help="Devices to lend.", autocompletion=completion.serials)
+    ],
+    to: Annotated[str, typer.Option("--to", metavar="PERSON", help="Who gets them.")],
+    until: Annotated[str, typer.Option("--until", metavar="TIME", help="When they come back: `2026-12-01 08:00`.")],
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Reason, shown to other people.")] = "",
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reserve devices from now on for a person, who may take them away. Blocks that run there are finished first.
+
+    They come back by themselves at the end, or earlier with `farm devices unreserve NUMBER`.
+
+    Example: `farm devices lend R58M123ABC --to anna --until 18:00 --why "camera tests"`
+    """
+    from orchestrator import acts
+
+    with open_door(state) as door:
+        end = _moment(until, "--until")
+        done = door.act(acts.reserving.reserve, serials, None, end, f"{acts.reserving.PERSON}{to}", why)
     show_done(done, as_json=as_json)
 
 

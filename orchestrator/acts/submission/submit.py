@@ -14,6 +14,7 @@ from orchestrator.acts.people import check_project, check_waiting
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import ExperimentRow, JobState, Ledger
+from orchestrator.ledger.said.notes import with_notes
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Device
 from orchestrator.model.errors import ServiceDown, SpecError
@@ -115,7 +116,8 @@ def submit(
     latest, following = _ids(stem, ledger.listed.projects(stem), project)
     if latest is not None and not again and not (row := ledger.experiment(latest)).finished:
         return Submission(latest, _stored(ledger, row), resumed=True)
-    expansion = expand(experiment, following, _open_to(project, inventory.devices(), ledger))
+    devices = with_notes(inventory.devices(), ledger.standing.noted())
+    expansion = expand(experiment, following, _open_to(project, devices, ledger))
     check_waiting(ledger, project, len(expansion.jobs))
     if not expansion.jobs:
         raise SpecError("nothing can run on the selected devices:\n" + _reasons(expansion))

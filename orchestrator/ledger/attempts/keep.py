@@ -61,6 +61,10 @@ class Prepared(NamedTuple):
     token: int
     experiment_id: str
     host: str | None
+    of: tuple[str, str, int]
+    """The device, cell and block of which it says it is."""
+    cell_id: str
+    """The cell of its job; empty where that cannot be read."""
     outcome: Outcome
     cause: str
     took_s: float | None
@@ -95,6 +99,7 @@ def prepare(
         if record.job_id not in measured:
             raise _of_no_job(record.job_id)
         in_line = record.session is not None and record.session.number > 1
+        job = measured[record.job_id]
         made.append(
             Prepared(
                 record.job_id,
@@ -102,11 +107,13 @@ def prepare(
                 record.token,
                 record.experiment_id,
                 host,
+                (record.device.serial, record.cell_id, record.block),
+                job.cell.cell_id if job is not None else "",
                 record.outcome,
                 record.cause,
                 record.ended_at - record.started_at if in_line else None,
                 record_columns(record, body),
-                figures.columns(record, measured[record.job_id]),
+                figures.columns(record, job),
                 note(record),
             )
         )
@@ -119,7 +126,8 @@ def keep_all(
     """Keep each record once, if it is of its job's newest attempt; conclude that attempt.
 
     Raises Unstorable where one is not of an attempt that this ledger began, Forged where `host`, which sends it, is not
-    the one that was given the attempt: then the whole transaction is to be given up.
+    the one that was given the attempt, or where it says it is of something else than the attempt: then the whole
+    transaction is to be given up.
     """
     known = _Known(connection, {one.job_id for one in records})
     results = [known.judge(one) for one in records]
@@ -164,6 +172,9 @@ class _Known:
             raise Unstorable(f"the ledger did not begin {what}", remedy=ANOTHER_LEDGER)
         if row.token != record.token:
             return KeepResult.STALE
+        if record.of != (given := (attempt.serial, record.cell_id or record.of[1], row.block)):
+            what = f"attempt {record.attempt} at job {record.job_id} is of device, cell and block {given}"
+            raise Forged(f"{what}, and its record says {record.of}", remedy="find out what its host did there")
         self._kept.add(key)
         return _NEW
 

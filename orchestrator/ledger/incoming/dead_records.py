@@ -15,6 +15,14 @@ from orchestrator.ledger.tables import ATTEMPTS, DEAD_RECORDS
 from orchestrator.model.errors import UnknownName
 from orchestrator.model.live.lease import LARGEST_TOKEN
 
+HOST_BYTES = 1 << 30
+"""The most bytes of one host that are kept here: what more it sends waits in its stream, then on its own disk."""
+
+
+class Crowded(Exception):
+    """There is no room for more of a host's dead records, until some are replayed or dropped."""
+
+
 _COLUMNS = (
     *(DEAD_RECORDS.c[name] for name in ("id", "name", "reason", "host", "set_aside_at")),
     func.length(DEAD_RECORDS.c.body).label("size"),
@@ -37,7 +45,7 @@ class DeadRecords:
         """Keep what can never be stored, as it came; its id.
 
         The attempt that it says it is of ends as failed, where that host has it: another one's record would not be
-        stored either. A replay after an update puts that right.
+        stored either. A replay after an update puts that right. Raises Crowded, and keeps nothing.
         """
         with self._database.write() as connection:
             dead_id = _add(connection, body, reason, host, name)
@@ -78,6 +86,11 @@ def _add(connection: Connection, body: bytes, reason: str, host: str, name: str)
     dead_id = hashlib.sha256(body).hexdigest()[:16]
     if connection.execute(select(DEAD_RECORDS.c.id).where(DEAD_RECORDS.c.id == dead_id)).first() is None:
         words = {"reason": _text(reason, 2000), "host": _text(host, 200), "name": _text(name, 200)}
+        mine = func.coalesce(func.sum(func.length(DEAD_RECORDS.c.body)), 0)
+        there = int(connection.execute(select(mine).where(DEAD_RECORDS.c.host == words["host"])).scalar_one())
+        if host and there + len(body) > HOST_BYTES:
+            told = f"{there} bytes of host {host} are set aside, and {HOST_BYTES} may be"
+            raise Crowded(f"{told}: its records wait until `farm records` has replayed or dropped some")
         row = {"id": dead_id, "body": body, "set_aside_at": time.time(), **words}
         connection.execute(insert(DEAD_RECORDS).values(**row))
     return dead_id

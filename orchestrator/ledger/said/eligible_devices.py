@@ -11,13 +11,16 @@ from orchestrator.ledger import Hold, HostRow, HostState, Ledger, Quarantine
 from orchestrator.model.device import Device, Health
 from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL, HostAnnouncement
 
+from .notes import with_notes
+
 
 def devices_for_work(announced: Sequence[Device], hosts: Iterable[HostAnnouncement], ledger: Ledger) -> list[Device]:
-    """Devices as placement sees them: of a host that gets no work, held, in quarantine, or at rest after a loss.
+    """Devices as placement sees them: of a host that gets no work, held, in quarantine, or at rest after a loss; each
+    with what people say of it.
 
     Raises ServiceDown.
     """
-    return barred(hosts, ledger).applied(announced)
+    return with_notes(barred(hosts, ledger).applied(announced), ledger.standing.noted())
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sqlalchemy import Table
 
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import Hold, HostRow, HostState, Quarantine
 from orchestrator.ledger.tables import DEVICE_HEALTH, HOST_HEALTH
+from orchestrator.model.device import DeviceNote
 
-from . import health, holds, hosts
+from . import health, history, holds, hosts, notes
 from .bars import Bars, bars
+from .history import DeviceWas
 
 
 class Standing:
@@ -118,6 +120,31 @@ class Standing:
         """Give a device work again; False where nobody holds it."""
         with self._database.write() as connection:
             return holds.end(connection, serial)
+
+    def noted(self) -> dict[str, DeviceNote]:
+        """Return the words of people on devices, by serial."""
+        with self._database.read() as connection:
+            return notes.noted(connection)
+
+    def note(self, said: Mapping[str, DeviceNote]) -> None:
+        """Replace the words of people on these devices."""
+        with self._database.write() as connection:
+            notes.note(connection, said)
+
+    def history(self, serial: str = "") -> list[DeviceWas]:
+        """Return what a device was, or all devices, by serial and the newest first."""
+        with self._database.read() as connection:
+            return history.history(connection, serial)
+
+    def newest(self) -> dict[str, DeviceWas]:
+        """Return what each device was last, by serial."""
+        with self._database.read() as connection:
+            return history.newest(connection)
+
+    def add_history(self, changed: Sequence[DeviceWas]) -> list[str]:
+        """Add rows to the history; return the serials for which their host has no room."""
+        with self._database.write() as connection:
+            return history.add(connection, changed)
 
     def known_devices(self, serials: Iterable[str]) -> set[str]:
         """Return those of these devices that some experiment was submitted for."""

@@ -53,6 +53,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/add-webhook": (ADMIN, ADMIN, "farm"),
     "POST /acts/cancel": (OPERATE, SUBMIT, "project"),
     "POST /acts/create-token": (ADMIN, ADMIN, "farm"),
+    "POST /acts/describe": (OPERATE, OPERATE, "farm"),
     "POST /acts/drain-host": (OPERATE, OPERATE, "farm"),
     "POST /acts/grant-role": (ADMIN, ADMIN, "project"),
     "POST /acts/invite-person": (ADMIN, ADMIN, "farm"),
@@ -70,6 +71,8 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/revoke-link": (OPERATE, SUBMIT, "project"),
     "POST /acts/revoke-role": (ADMIN, ADMIN, "project"),
     "POST /acts/revoke-token": (ADMIN, VIEW, "farm"),
+    "POST /acts/screenshot": (OPERATE, SUBMIT, "farm"),
+    "POST /acts/shell": (OPERATE, SUBMIT, "farm"),
     "POST /acts/set-project": (ADMIN, ADMIN, "farm"),
     "POST /acts/submit": (SUBMIT, SUBMIT, "project"),
     "POST /acts/unreserve": (OPERATE, OPERATE, "farm"),
@@ -89,6 +92,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "PUT /files/{sha256}": (SUBMIT, SUBMIT, "project"),
     "GET /hosts": (VIEW, VIEW, "any"),
     "GET /hosts/closed": (VIEW, VIEW, "any"),
+    "GET /inventory": (VIEW, VIEW, "any"),
     "GET /jobs/{id}": (VIEW, VIEW, "project"),
     "GET /links": (VIEW, VIEW, "any"),
     "GET /me": (VIEW, VIEW, "any"),
@@ -114,6 +118,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "add-project": {"name": "vision"},
     "add-webhook": {"url": "no address"},
     "create-token": {"name": "nobody"},
+    "describe": {"serials": ["nothing"]},
     "drain-host": {"name": "nothing"},
     "grant-role": {"name": "nobody", "role": "view", "project": "vision"},
     "hold": {"serials": ["nothing"]},
@@ -191,6 +196,9 @@ class Lab:
             given = {"link": self.ledger.people.links.make(experiment, "vision", whose, "", time.time() + 60.0)[0]}
         if act == "revoke-token":
             given = {"token": self.ledger.people.tokens.make(whose, VIEW, "", "", None)[0]}
+        if act in ("screenshot", "shell"):
+            self.ledger.standing.hold([f"of-{whose}"], whose)
+            given = {"serial": f"of-{whose}", **({"command": ["id"]} if act == "shell" else {})}
         path = path.replace("{sha256}", "ab" * 32 + "?project=vision")
         return f"{method} {path.replace('{id}', job if 'jobs/{' in path else experiment)}", given
 
@@ -236,9 +244,8 @@ def test_every_route_takes_exactly_its_right(lab: Lab, seed: int) -> None:
     status, _, schema = lab.ask("GET /openapi.json")
     routes = {f"{method.upper()} {path}" for path, own in schema["paths"].items() for method in own}
     assert status == 200 and schema["openapi"].startswith("3.1") and routes == TABLE.keys() | OPEN
-    assert BODIES.keys() | {"cancel", "retry", "submit", "revoke-token", "create-link", "revoke-link"} == {
-        route.rpartition("/")[2] for route in TABLE if "/acts/" in route
-    }
+    others = {"cancel", "retry", "submit", "revoke-token", "create-link", "revoke-link", "screenshot", "shell"}
+    assert BODIES.keys() | others == {route.rpartition("/")[2] for route in TABLE if "/acts/" in route}
     wrong = list[str]()
     for route, name in itertools.product(TABLE, lab.tokens):
         place, role = lab.roles.get(name, ("", None))

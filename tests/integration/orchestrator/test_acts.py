@@ -168,8 +168,9 @@ FINE: dict[str, Args] = {
     "set project": of("vision", share=2.0, most_waiting=9),
     "reserve": of(["A"], CLOCK, CLOCK + 60.0, "vision", "demo"),
     "unreserve": of(1),
+    "describe": of(["A"], ["rack=3"], "screen broken", "anna"),
 }
-"""The deeds of each act on the stage. `restore` is of phones: tests/integration/farm/test_devices.py."""
+"""The deeds of each act on the stage. `restore`, `screenshot` and `shell` are of phones: tests/integration/farm."""
 REFUSED: dict[str, Args] = {
     "submit": of(make.experiment(name="new", devices=make.DeviceChoice(where='serial == "Z"')), Path()),
     "cancel": of("running", "nothing"),
@@ -200,6 +201,9 @@ REFUSED: dict[str, Args] = {
     "set project": of("vision", share=0.0),
     "reserve": of(["B"], None, CLOCK, "vision"),
     "unreserve": of(99),
+    "describe": of(["A"], ["Rack 3"]),
+    "screenshot": of("A"),
+    "shell": of("B", ["id"]),
 }
 NOTHING: dict[str, Args] = {
     "cancel": of("failed"),
@@ -210,6 +214,7 @@ NOTHING: dict[str, Args] = {
     "add person": of("anna"),
     "set project": of("vision"),
     "revoke role": of("anna"),
+    "describe": of(["A"], ["rack="], ""),
 }
 """Acts that are no error, and change nothing."""
 
@@ -260,7 +265,7 @@ def test_an_act_leaves_one_row_with_its_actor_and_its_words_or_nothing(act: str,
 
 
 def test_all_acts_are_drawn() -> None:
-    assert FINE.keys() | {"restore"} == ACTS.keys()
+    assert FINE.keys() | {"restore", "screenshot", "shell"} == ACTS.keys()
     assert FIELDS.keys() | {"restore"} == ON_PAGES.keys()
     assert REFUSED.keys() == ACTS.keys() - {"submit jobs", "add host", "begin night", "schedule suite"}, "these replace"
 
@@ -280,6 +285,7 @@ COMMANDS = {
     "add project": ["projects", "add", "speech"],
     "set project": ["projects", "set", "vision", "--share", "2"],
     "unreserve": ["devices", "unreserve", "1"],
+    "describe": ["devices", "describe", "A", "--label", "rack=3", "--owner", "anna"],
 }
 FIELDS = {
     "cancel": {"target": "running"},
@@ -291,6 +297,9 @@ FIELDS = {
     "revoke token": {"target": str(TOKEN)},
     "create link": {"target": "failed", "until": "3 h", "note": "the reviewers"},
     "revoke link": {"target": str(LINK)},
+    "reserve": {"target": "A", "begins": "1 h", "until": "2 h", "name": "vision"},
+    "unreserve": {"target": "1"},
+    "describe": {"target": "A", "labels": "rack=3", "owner": "anna"},
 }
 CELLS: dict[str, Callable[[Farm], object]] = {
     "cancel": lambda farm: farm.experiment("running").cancel(),

@@ -87,7 +87,7 @@ def test_a_ledger_of_the_first_release_gets_people_and_keeps_its_holds(url: str)
     every = filled(url)
     with opened(url) as connection:
         people = ("answers", "deliveries", "webhooks", "links", "tokens", "members", "people", "projects", "usage")
-        for table in (*people, "holds"):
+        for table in (*people, "holds", "device_notes", "device_history"):
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text(HOLDS_21))
         connection.execute(text("INSERT INTO holds VALUES ('A', 'anna', 1.5, NULL, 'new battery', true)"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -11,9 +12,12 @@ from redis import Redis
 
 from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.ledger import HostState, Ledger
+from orchestrator.ledger.incoming import dead_records
 from orchestrator.model.device import Health
-from orchestrator.model.live.announcement import HostAnnouncement
+from orchestrator.model.live.announcement import HostAnnouncement, Progress
+from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.live_view import LiveView
 from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
@@ -128,3 +132,54 @@ def test_what_no_host_has_any_more_is_forgotten(world: World) -> None:
         world.later()
     world.owner()
     assert len(world.ledger.standing.owners()) <= 1
+
+
+def test_a_host_is_believed_of_its_own_attempts_and_phones_alone(
+    redis: Redis, farm: Settings, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Drawn records and sessions of host `evil`, each partly of what is its own, another's or nobody's, too large, or
+    under an older token. What is wrong in any part counts for nothing, is set aside, and takes no more room than its
+    share."""
+    chance, jobs = random.Random(seed), [make.job(block=block, candidates=("A", "B")) for block in range(3)]
+    with Ledger(farm.ledger) as ledger:
+        ledger.submit("first-1", make.many(3), jobs)
+        began = [ledger.begin_attempt(jobs[n].job_id, serial, host, 60.0) for n, (serial, host) in enumerate(
+            (("A", "lab"), ("B", "evil"), ("B", "evil")))]  # fmt: skip
+        theirs, own, second = [
+            make.record(each.job, attempt=1, token=each.token, serial=each.serial) for each in began if each is not None
+        ]
+        unknown = {"job_id": "0" * 16, "cell_id": "no", "block": 9, "token": own.token - 2, "attempt": 2,
+                   "experiment_id": "no-1"}  # fmt: skip
+        for number in range(80):
+            said, right = own.model_dump(mode="json"), second.model_dump(mode="json") if number == 40 else None
+            for field in chance.sample([*unknown, "device"], chance.randint(1, 3)):
+                another = theirs.model_dump(mode="json")[field]
+                said[field] = chance.choice([another, unknown.get(field, {"serial": "x"})])
+            if said == own.model_dump(mode="json"):  # what is another's and the same: the experiment, the cell
+                said["block"] = 2
+            said["evidence"] = ["x" * chance.choice([1, 400])] * 40
+            RecordStream(redis, "evil").send(json.dumps(right or said).encode(), f"{said['job_id']}:{number}")
+            taken = Intake(redis, ledger).drain()
+            assert set(taken) == {"new"} if right else set(taken) <= {"dead", "forged"}, (seed, said, taken)
+        assert {each.host for each in ledger.dead.every()} == {"evil"}
+        assert ledger.counts("first-1") == {"placed": 1, "ok": 1, "failed": 1}, "the lab's goes on, its own is lost"
+        monkeypatch.setattr(dead_records, "HOST_BYTES", sum(each.size for each in ledger.dead.every()))
+        RecordStream(redis, "evil").send(b"more", "more:1")
+        RecordStream(redis, "lab").send(theirs.model_dump_json().encode(), "j:1")
+        intake = Intake(redis, ledger)
+        assert intake.drain() == {"new": 1} and redis.xlen(keys.records("evil")) == 1, "what has no room waits"
+        ledger.dead.drop([each.id for each in ledger.dead.every()])
+        assert Intake(redis, ledger).drain() == {"dead": 1}
+        assert sorted(r.device.serial for r in ledger.records("first-1")) == ["A", "B"]
+    inventory = Inventory(redis)
+    for host in ("lab", "evil"):
+        inventory.announce_host(HostAnnouncement(host=host, worker="w", pid=1))
+    redis.hset(keys.OWNERS, mapping={"A": "lab", "B": "evil"})
+    for _ in range(40):
+        where, of = chance.choice("ABC"), chance.choice("ABC")
+        session = Progress(serial=of, job_id="j", attempt=1, token=1, label="", phase="running", since=1.0)
+        redis.zadd(keys.lives("evil"), {where: 0})
+        redis.set(keys.live("evil", where), session.model_dump_json())
+        shown = {each.serial for each in inventory.progress()}
+        assert shown == ({of} if where == of != "A" else set()), (seed, where, of)
+        redis.delete(keys.live("evil", where))

@@ -133,6 +133,7 @@ def test_a_phone_and_this_host_are_enrolled(lab: Wiring, lab_settings: Settings)
     assert phone.state.free_storage_bytes is not None and phone.state.free_storage_bytes > 1 << 30
     reading = phone.state.reading
     assert reading is not None and reading.current_raw and 3.0 < (reading.voltage_v or 0.0) < 4.5
+    assert reading.battery_health == "Good" and phone.state.clock_off_s is None and not phone.state.adb_losses
     assert reading.status in ("Charging", "Discharging", "Full", "Not charging")
     assert 10**8 < (reading.cpu_hz or 0) < 10**10
     assert reading.gpu_hz is None, "this phone's shell may not read it"
@@ -152,7 +153,7 @@ def test_unplugged_and_back(lab: Wiring, lab_settings: Settings, monkeypatch: py
     assert away.facts == ready.facts, "it is still known as what it is"
     assert watch.phones() == {lab.serial}
     lab.phones.control.clear()
-    watch.health(lab.serial, Health.READY)
+    assert watch.health(lab.serial, Health.READY).state.adb_losses >= 1
 
 
 def test_the_adb_server_dies_and_is_started_again(lab: Wiring, lab_settings: Settings) -> None:

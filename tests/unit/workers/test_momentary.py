@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from orchestrator.energy import battery_draw_a
 from orchestrator.model.device import Reading
+from orchestrator.model.live.complaints import complaints
 from orchestrator.model.power import GaugeCalibration
-from workers.devices.momentary import parse_nodes
+from tests.unit.orchestrator import make
+from workers.devices.momentary import clock_off, parse_nodes
 
 PIXEL = """\
 /sys/class/power_supply/battery/current_now:-412000
@@ -26,6 +30,29 @@ def test_nodes_of_a_phone() -> None:
         at=7.0, current_raw=-412000, voltage_v=4.123, status="Discharging", battery_cycles=217, cpu_hz=2_348_000_000,
         gpu_hz=572_000_000,
     )  # fmt: skip
+
+
+def test_complaints_are_of_what_a_phone_tells(seed: int) -> None:
+    """Drawn phones, by a plain reading of the table."""
+    chance, now = random.Random(seed), 1.7e9
+    for _ in range(200):
+        health = chance.choice(["", "Good", "Cold", "Unknown", "Dead", "Over voltage", "Overheat"])
+        clock_s, losses = chance.choice([-7200, -59, 0, 59, 61, 10**8]), chance.randrange(10)
+        free = chance.choice([None, 0, 2**30 - 1, 2**30, 2**40])
+        said = chance.choice([f"NOW:{now + clock_s:.0f}", "NOW:", "NOW:soon", ""])
+        text = f"/sys/class/power_supply/battery/health:{health}\n{said}\n"
+        off_s = clock_off(text, now)
+        state = make.device(
+            "A", reading=parse_nodes(text, now), clock_off_s=off_s, adb_losses=losses, free_storage_bytes=free
+        ).state
+        expected = {
+            "battery": health in ("Dead", "Over voltage", "Overheat"),
+            "storage": free is not None and free < 2**30,
+            "clock": abs(clock_s) >= 60 and said[4:].isdecimal(),
+            "adb": losses >= 5,
+        }
+        assert [each.check for each in complaints(state)] == [name for name, bad in expected.items() if bad], seed
+        assert off_s is None or abs(off_s - clock_s) <= 5
 
 
 def test_what_a_phone_does_not_tell_is_none() -> None:

@@ -64,6 +64,8 @@ FACTS: dict[str, Fact] = {
     "memory": Fact(FactType.SIZE, lambda d: float(d.facts.memory_bytes) or None),
     "apis": Fact(FactType.SET, lambda d: frozenset(str(a.api) for a in d.facts.apis), tuple(map(str, Api))),
     "precisions": Fact(FactType.SET, _precisions, tuple(map(str, Precision))),
+    "labels": Fact(FactType.SET, lambda d: frozenset(d.noted.labels if d.noted else ())),
+    "owner": Fact(FactType.TEXT, lambda d: d.noted.owner or None if d.noted else None),
     "battery": Fact(FactType.PERCENT, lambda d: d.state.battery_percent),
     "battery_temp": Fact(FactType.CELSIUS, lambda d: d.state.battery_temp_c),
     "charging": Fact(FactType.FLAG, lambda d: d.state.charging),

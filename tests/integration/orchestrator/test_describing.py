@@ -1,0 +1,95 @@
+"""What people say of devices, by which experiments choose them, and what devices were, by plain readings."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from redis import Redis
+
+from orchestrator import acts
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.ledger import Ledger
+from orchestrator.ledger.said import history
+from orchestrator.ledger.said.history import was_of
+from orchestrator.model.device import Device, DeviceNote, Reading
+from orchestrator.model.errors import SpecError
+from orchestrator.scheduling import device_history
+from orchestrator.scheduling.device_history import LOOK_S, DeviceHistory
+from orchestrator.system.config import Settings
+from tests.integration.orchestrator.sites import ME, site
+from tests.unit.orchestrator import make
+
+
+@pytest.fixture
+def ledger(farm: Settings, url: str) -> Iterator[Ledger]:
+    with Ledger(url) as opened:
+        yield opened
+
+
+def test_experiments_choose_by_what_people_say(farm: Settings, ledger: Ledger, redis: Redis, seed: int) -> None:
+    """And not by what hosts announce in its place."""
+    chance, there, stage = random.Random(seed), Inventory(redis), site(farm, ledger, redis)
+    said: dict[str, dict[str, str]] = {serial: {} for serial in "ABCD"}
+    for serial in said:
+        lie = DeviceNote(labels=("rack=1", "rack=2"), owner="mallory")
+        there.announce_device(make.device(serial).model_copy(update={"noted": lie}))
+    for step in range(12):
+        serials, key = chance.sample("ABCD", chance.randint(1, 3)), chance.choice(["rack", "site", "owner"])
+        value = chance.choice(["", "1", "2"])
+        labels, owner = ((), value) if key == "owner" else ([f"{key}={value}"], None)
+        acts.describing.describe(stage, ME, serials, labels, owner=owner)
+        for serial in serials:
+            said[serial][key] = value
+        key, value = chance.choice(["rack", "site", "owner"]), chance.choice(["1", "2"])
+        where = f'owner == "{value}"' if key == "owner" else f'"{key}={value}" in labels'
+        wanted = {serial for serial, own in said.items() if own.get(key) == value}
+        experiment = make.experiment(name=f"chosen-{step}", devices=make.DeviceChoice(where=where))
+        try:
+            done = acts.submit(stage, ME, experiment, Path())
+            assert {each for job in done.expansion.jobs for each in job.candidates} == wanted, (seed, said, where)
+        except SpecError:
+            assert not wanted, (seed, said, where)
+
+
+def test_a_row_is_written_when_a_device_is_not_what_it_was(
+    ledger: Ledger, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Schedulers begin anew, the battery is silent now and then, a host shows more devices than it may."""
+    chance, now = random.Random(seed), [0.0]
+    clocks = SimpleNamespace(monotonic=lambda: now[0], time=time.time)
+    monkeypatch.setattr(device_history, "time", clocks)
+    monkeypatch.setattr(history, "MOST_OF_A_DEVICE", 6)
+    keeper, builds, cycles = DeviceHistory(ledger), {"A": 0, "B": 0}, {"A": 1, "B": 1}
+    expected: dict[str, list[tuple[str, int]]] = {"A": [], "B": []}
+
+    def device(serial: str, silent: bool) -> Device:
+        made, read = make.device(serial), Reading(at=1.0, battery_cycles=None if silent else cycles[serial])
+        facts = made.facts.model_copy(update={"fingerprint": f"b{builds[serial]}"})
+        return made.model_copy(update={"facts": facts, "state": made.state.model_copy(update={"reading": read})})
+
+    for number in range(40):
+        serial = chance.choice("AB")
+        changed = chance.choice([builds, cycles, None])
+        if changed is not None:
+            changed[serial] += 1
+        if chance.random() < 0.2:
+            keeper = DeviceHistory(ledger)
+        silent = bool(number) and changed is None and chance.random() < 0.5
+        keeper.look([device(each, silent and each == serial) for each in "AB"])
+        for each in "AB":
+            if not expected[each] or expected[each][-1] != (f"b{builds[each]}", cycles[each]):
+                expected[each].append((f"b{builds[each]}", cycles[each]))
+        now[0] += LOOK_S
+    for serial, rows in expected.items():
+        kept = [(was.build, was.battery_cycles) for was in ledger.standing.history(serial)][::-1]
+        assert kept == ([rows[0], *rows[-5:]] if len(rows) > 6 else rows), (seed, serial)
+    monkeypatch.setattr(history, "MOST_OF_A_HOST", 3)
+    names = [replace(was_of(make.device(f"x{number}", host=host), 1.0)) for number in range(5) for host in ("lab", "b")]
+    full = ledger.standing.add_history([replace(was, serial=f"{was.host}{was.serial}") for was in names])
+    assert len(ledger.standing.newest()) == 2 + 1 + 3 and len(full) == 4 + 2
