@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from farm.access import settings_of
-from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.cli.output import JsonOption, StateOption, day, show_done, show_list
 from farm.doors import experiment_or_job, open_door
+from orchestrator.model.rights import Link
 
-from .tokens import day, ends
+from .tokens import ends
 
 group = typer.Typer(
     name="links",
@@ -50,10 +50,8 @@ def create(
     settings = settings_of(state)
     with open_door(state) as door:
         done = door.act(acts.links.create_link, experiment_or_job(door, target), time.time() + days * DAY_S, note)
-    link = (settings.server or endpoints.pages_of(settings.state)).rstrip("/") + done.data["path"]
-    show_done(done, as_json=as_json, link=link)
-    if not as_json:
-        out().print(link, markup=False, highlight=False, soft_wrap=True)
+    link = endpoints.address_of(settings) + done.data["path"]
+    show_done(done, as_json=as_json, once=link, link=link)
 
 
 def revoke(
@@ -77,17 +75,13 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
     Example: `farm links list --json`
     """
     from dashboards.answers import answers
-    from orchestrator.report.listing import Listing
 
     with open_door(state) as door:
         found = door.every(answers.links)
-    if as_json:
-        print_json([asdict(each) for each in found])
-        return
-    rows = [
-        (each.id, escape(each.target), escape(each.project), escape(each.who), ends(each),
-         day(each.used_at) or "never", escape(each.note))
-        for each in found
-    ]  # fmt: skip
     heads = ("id", "to", "project", "made by", "ends", "used", "note")
-    out().print(Listing(heads, rows) if rows else "there is no public link")
+    show_list(found, heads, _row, as_json=as_json, none="there is no public link")
+
+
+def _row(each: Link) -> tuple[str, ...]:
+    of = (each.id, escape(each.target), escape(each.project), escape(each.who))
+    return (*of, ends(each), day(each.used_at) or "never", escape(each.note))

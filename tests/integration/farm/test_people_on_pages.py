@@ -190,7 +190,7 @@ def test_who_may_not_view_a_project_sees_nothing_of_it(web: Web) -> None:
     connection.request("GET", f"/events?page=/experiments/{name}", headers=shown)
     reply = connection.getresponse()
     assert reply.status == 200 and reply.readline() == b"retry: 1000\n"
-    web.lab.ledger.people.tokens.revoke(token)
+    web.lab.ledger.people.tokens.end(token)
     assert b"data:" not in reply.read(), "it ends by itself, and has told nothing"
     connection.close()
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from orchestrator.acts.act import Acting, Done, Given, Settled, act, of_targets, on_pages
 from orchestrator.ledger import Ledger
-from orchestrator.model.errors import SpecError, UnknownName
+from orchestrator.model.errors import SpecError
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Actor, Place, Right
 
-from .act import Acting, Done, Given, act, of_targets, on_pages
+from .kept import end, minute
 
 DAY_S = 86_400.0
 LASTS_S, LONGEST_S = 30 * DAY_S, 366 * DAY_S
@@ -24,20 +25,16 @@ class Linked(Done):
     ends_at: float
     """Unix time."""
     path: str
-    """The way to it on the farm's pages, with its secret: told this once, and in no audit."""
+    """The way to it on the farm's pages, with its secret."""
+    TOLD_ONCE = "path"
 
     @property
     def on(self) -> str:
         return self.target
 
     @property
-    def secret(self) -> str:
-        return self.path
-
-    @property
     def lines(self) -> list[str]:
-        end = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.ends_at))
-        return [f"whoever has the link {self.id} reads {self.target} until {end}"]
+        return [f"whoever has the link {self.id} reads {self.target} until {minute(self.ends_at)}"]
 
 
 @on_pages
@@ -57,22 +54,14 @@ def create_link(acting: Acting, target: str, until: float | None = None, note: s
 
 
 @dataclass(frozen=True)
-class LinkRevoked(Done):
+class LinkRevoked(Settled):
     id: str
     target: str
     is_new: bool
 
     @property
-    def did(self) -> bool:
-        return self.is_new
-
-    @property
-    def ok(self) -> bool:
-        return True
-
-    @property
-    def lines(self) -> list[str]:
-        return [f"{'' if self.did else 'nothing to do: '}the link {self.id} to {self.target} leads nowhere"]
+    def says(self) -> str:
+        return f"the link {self.id} to {self.target} leads nowhere"
 
 
 def _of_link(ledger: Ledger, _: Actor, given: Given) -> list[Place]:
@@ -84,9 +73,5 @@ def _of_link(ledger: Ledger, _: Actor, given: Given) -> list[Place]:
 @act(PUBLISHES, at=_of_link)
 def revoke_link(acting: Acting, link: str) -> LinkRevoked:
     """Let a public link lead nowhere. Raises UnknownName."""
-    found = acting.ledger.people.links.one(link)
-    if found is None:
-        raise UnknownName(f"there is no link {link!r}", remedy="`farm links list` says which there are")
-    if found.revoked_at is None:
-        acting.ledger.people.links.revoke(link)
-    return LinkRevoked(link, found.target, found.revoked_at is None)
+    found, is_new = end(acting.ledger.people.links, "link", link)
+    return LinkRevoked(link, found.target, is_new)
