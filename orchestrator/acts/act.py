@@ -264,9 +264,10 @@ def _not_again(acting: Acting) -> None:
 
 
 def of_targets(ledger: Ledger, _: Actor, given: Given) -> list[Place]:
-    """Return the places of the experiments and jobs that an act names."""
+    """Return the places of the experiments, jobs and nights that an act names, several of them by commas."""
     named = given.get("targets", given.get("target", ()))
-    return [ledger.place_of(each) for each in ((named,) if isinstance(named, str) else named)]
+    parts = named.split(",") if isinstance(named, str) else named
+    return [ledger.place_of(each) for each in parts]
 
 
 def of_project(_: Ledger, actor: Actor, given: Given) -> list[Place]:

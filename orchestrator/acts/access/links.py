@@ -1,4 +1,4 @@
-"""Acts on public links: let anybody who has one read the report of an experiment, or the story of a job."""
+"""Acts on public links: let anybody who has one read a report, a comparison, a night, or the story of a job."""
 
 from __future__ import annotations
 
@@ -40,17 +40,35 @@ class Linked(Done):
 @on_pages
 @act(PUBLISHES, at=of_targets)
 def create_link(acting: Acting, target: str, until: float | None = None, note: str = "") -> Linked:
-    """Make a link by which anybody reads the report of an experiment, or the story of a job, until then (Unix time;
-    None: for 30 days; a year at most). Raises UnknownName, SpecError."""
+    """Make a link by which anybody reads what a target is, until then (Unix time; None: for 30 days; a year at most).
+
+    Targets are an experiment (its report), two with a comma between (their comparison), a job (its story), a night (its
+    morning report), and `suite:NAME` (its newest night, with a badge and a feed). Raises UnknownName, SpecError.
+    """
     now = time.time()
     ends_at = now + LASTS_S if until is None else until
     if not now < ends_at <= now + LONGEST_S:
         raise SpecError(
             "a public link ends within a year from now", remedy="give a time that is to come, or none: 30 days"
         )
-    place = acting.ledger.place_of(target)
-    name, secret = acting.ledger.people.links.make(target, place.project, acting.actor.who, note, ends_at)
+    name, secret = acting.ledger.people.links.make(
+        target, _project(acting.ledger, target), acting.actor.who, note, ends_at
+    )
     return Linked(name, target, ends_at, f"/public/{secret}")
+
+
+def _project(ledger: Ledger, target: str) -> str:
+    """Return the project that a link to this is of. Raises UnknownName, SpecError."""
+    parts = target.split(",")
+    projects = {ledger.place_of(each).project for each in parts}
+    if len(parts) == 1:
+        return projects.pop()
+    if len(parts) > 2 or ledger.listed.among(parts) != {*parts}:
+        raise SpecError("a link compares two experiments", remedy="name them as `A,B`")
+    if len(projects) > 1:
+        told = f"{parts[0]} and {parts[1]} are of different projects, and a link is of one"
+        raise SpecError(told, remedy="`farm compare A B --html FILE` writes the comparison into a file")
+    return projects.pop()
 
 
 @dataclass(frozen=True)
