@@ -94,6 +94,11 @@ def pages_of(state: Path) -> str:
     return found.pages_url if found else ""
 
 
+def address_of(settings: Settings) -> str:
+    """Return the address of the pages of this farm, or of the one that one is logged in to; no stroke ends it."""
+    return (settings.server or pages_of(settings.state)).rstrip("/")
+
+
 def clear(state: Path) -> None:
     """Forget the endpoints: the farm ends."""
     _file(state).unlink(missing_ok=True)

@@ -25,7 +25,7 @@ from orchestrator.model.rights import Link, Person, Place, Project, Right, Token
 from orchestrator.report.content import Content
 
 from .asked import Asked
-from .reading import First, Most, Name, Page, Word, page, read
+from .reading import First, Most, Name, Page, Word, cut, page, read
 
 SEES = Right(Role.VIEW)
 SEES_ANYTHING = Right(Role.VIEW, of="any")
@@ -160,7 +160,7 @@ def job(asked: Asked, id: Name) -> Story:
 def devices(asked: Asked, first: First = 0, most: Most = 50) -> Page[Device]:
     """List the devices as placement sees them, by serial."""
     found = sorted(_devices(asked, needed=True) or (), key=lambda each: each.serial)
-    return page(found[first : first + most], first, len(found))
+    return cut(found, first, most)
 
 
 @read("/hosts", SEES_ANYTHING)
@@ -168,7 +168,7 @@ def hosts(asked: Asked, first: First = 0, most: Most = 50) -> Page[HostView]:
     """List the hosts: whether each gets work, and if not why."""
     announced = Inventory(asked.sources.redis()).hosts()
     found = views(announced, asked.ledger.standing.hosts(), asked.ledger.running())
-    return page(found[first : first + most], first, len(found))
+    return cut(found, first, most)
 
 
 @read("/hosts/closed", SEES_ANYTHING)
@@ -198,14 +198,14 @@ def audit(
 def people(asked: Asked, first: First = 0, most: Most = 50) -> Page[Person]:
     """List the people of the farm with their roles, those that left among them."""
     found = asked.ledger.people.every()
-    return page(found[first : first + most], first, len(found))
+    return cut(found, first, most)
 
 
 @read("/webhooks", ADMINISTERS)
 def webhooks(asked: Asked, first: First = 0, most: Most = 50) -> Page[Webhook]:
     """List the addresses that are told what ends, each with what it was told last; never their keys."""
     found = asked.ledger.people.webhooks.every()
-    return page(found[first : first + most], first, len(found))
+    return cut(found, first, most)
 
 
 @read("/projects", SEES_ANYTHING)
@@ -223,7 +223,7 @@ def projects(asked: Asked, first: First = 0, most: Most = 50) -> Page[ProjectNow
 def reservations(asked: Asked, first: First = 0, most: Most = 50) -> Page[Hold]:
     """List who has which devices, now and later: holds, reservations and pools, by device and begin."""
     found = asked.ledger.standing.reservations()
-    return page(found[first : first + most], first, len(found))
+    return cut(found, first, most)
 
 
 @read("/inventory", SEES_ANYTHING)
@@ -238,15 +238,16 @@ def links(asked: Asked, first: First = 0, most: Most = 50) -> Page[Link]:
     """List the public links to what is in the projects that who asks may view; never their secrets."""
     seen = asked.actor.grants.visible
     found = [each for each in asked.ledger.people.links.every() if seen is None or each.project in seen]
-    return page(found[first : first + most], first, len(found))
+    return cut(found, first, most)
 
 
 @read("/tokens", SEES_ANYTHING)
 def tokens(asked: Asked, first: First = 0, most: Most = 50) -> Page[Token]:
     """List one's own tokens, or all for whoever administers the farm; never their texts."""
     all_of_them = not ADMINISTERS.why_not(asked.actor.who, asked.actor.grants)
-    found = asked.ledger.people.tokens.every("" if all_of_them else asked.actor.who)
-    return page(found[first : first + most], first, len(found))
+    kept = asked.ledger.people.tokens
+    found = kept.every() if all_of_them else kept.of(asked.actor.who)
+    return cut(found, first, most)
 
 
 def _devices(asked: Asked, *, needed: bool = False) -> list[Device] | None:

@@ -34,8 +34,13 @@ class Page(BaseModel, Generic[T]):
     next: int | None = Field(description="`first` of the page that follows; null: this is the last one.")
 
 
+def cut(whole: list[T], first: int, most: int) -> Page[T]:
+    """Return a part of a list."""
+    return page(whole[first : first + most], first, len(whole))
+
+
 def page(items: list[T], first: int, total: int) -> Page[T]:
-    """Cut a list."""
+    """Return a part that is cut already, of a list of this length."""
     after = first + len(items)
     return Page(items=items, first=first, total=total, next=after if items and after < total else None)
 

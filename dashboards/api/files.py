@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from dashboards.answers.asked import Asked
 from dashboards.answers.reading import Word
-from orchestrator.acts.people import check_project
+from orchestrator.acts.access.projects import check_project
 from orchestrator.acts.submission.uploads import Held, Uploads
 from orchestrator.model.people import COMMON, Role
 from orchestrator.model.rights import Place, Right

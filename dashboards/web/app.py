@@ -105,6 +105,8 @@ def make_app(of: Pages, beside: Sequence[BaseRoute] = ()) -> Starlette:
             Route("/password", log_in.password_page),
             Route("/password", log_in.set_password, methods=["POST"]),
             Route("/public/{secret}", public.shown),
+            Route("/public/{secret}/badge.svg", public.badge),
+            Route("/public/{secret}/feed.atom", public.feed),
             Route("/do/{what}", sent.act, methods=["POST"]),
             *(Route(path, renderer.shown) for path in PAGES),
             Route("/static/report.css", renderer.house_style),

@@ -38,7 +38,7 @@ class Contents:
         key = (state_of(row), layers)
         with self._lock:
             if key not in self._kept:
-                found = gather(self._ledger(), row, self._labels(row), layers=layers)
+                found = gather(self._ledger(), row, self.labels(row), layers=layers)
                 self._kept = dict([*self._kept.items(), (key, found)][-KEPT:])
             return self._kept[key]
 
@@ -54,7 +54,7 @@ class Contents:
             }
             return [each for own in self._ranked.values() for each in own]
 
-    def _labels(self, row: ExperimentRow) -> tuple[int, ...] | None:
+    def labels(self, row: ExperimentRow) -> tuple[int, ...] | None:
         """Return them; where they cannot be read, the rest is told without them."""
         dataset = row.experiment.workload.dataset
         if dataset is None or dataset.labels_sha256 is None:

@@ -85,6 +85,15 @@ class Documents:
                 self._kept = dict([*self._kept.items(), (key, page)][-KEPT:])
             return self._kept[key]
 
+    def compared(self, names: tuple[str, str]) -> str:
+        """Draw the comparison of two experiments, one at a time, as reports."""
+        from orchestrator.report.compared import as_html
+        from orchestrator.report.compared.gathering import of_two
+
+        ledger = self._ledger()
+        with self._lock:
+            return as_html(of_two(ledger, names, self._contents.labels))
+
     def _raw(self, name: str, form: str) -> Response:
         """One at a time, into a file first: who reads slowly keeps nothing open in the ledger."""
         from orchestrator.exchange.export import export, measured

@@ -60,7 +60,7 @@ def _protected(scope: Scope, send: Send) -> Send:
             headers["X-Content-Type-Options"] = "nosniff"
             headers["Referrer-Policy"] = "same-origin"
             headers["Cross-Origin-Opener-Policy"] = "same-origin"
-            headers["Cross-Origin-Resource-Policy"] = "same-origin"
+            headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
             static = scope["path"].startswith("/static/")
             headers.setdefault("Cache-Control", "max-age=31536000, immutable" if static else "no-store")
         await send(message)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from orchestrator.acts import Done
+    from orchestrator.report.listing import Cell, Head
 
 StateOption = Annotated[
     Path | None,
@@ -75,15 +78,40 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def show_done(done: Done, *, as_json: bool, to: Console | None = None, **more: Any) -> None:
+def show_done(done: Done, *, as_json: bool, to: Console | None = None, once: str = "", **more: Any) -> None:
     """Show what came of an act; exit status 1 where not all was done. `to`: standard error, unless another console is
-    given. `more`: further facts for programs."""
+    given. `once`: what is printed this once, for people. `more`: further facts for programs."""
     if as_json:
         print_json({**done.data, **more})
     for line in done.lines if not (as_json and done.ok) else ():
         (to if to is not None and done.ok else log()).print(line, markup=False, soft_wrap=True)
+    if once and not as_json:
+        out().print(once, markup=False, highlight=False, soft_wrap=True)
     if not done.ok:
         raise typer.Exit(1)
+
+
+def show_list(
+    found: Sequence[Any],
+    heads: Sequence[Head | str],
+    row: Callable[[Any], Sequence[Cell]],
+    *,
+    as_json: bool,
+    none: str = "",
+    data: Callable[[Any], object] = asdict,
+) -> None:
+    """Show a list, in rows or as JSON. `none`: what people are told where there is nothing."""
+    from orchestrator.report.listing import Listing
+
+    if as_json:
+        print_json([data(each) for each in found])
+    else:
+        out().print(Listing(heads, [row(each) for each in found]) if found or not none else none)
+
+
+def day(at: float | None) -> str:
+    """Return a Unix time in local time, to the minute; empty where there is none."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at else ""
 
 
 def print_rows(rows: Sequence[Any]) -> None:

@@ -6,7 +6,8 @@ The command line, the pages, the notebook and the keeper of nights call these, a
 from orchestrator.model.people import Door
 from orchestrator.model.rights import Actor
 
-from . import by_hand, describing, devices, engines, experiments, hosts, links, nights, people, reserving, webhooks
+from . import by_hand, describing, devices, engines, experiments, hosts, nights, reserving
+from .access import links, passwords, people, projects, tokens, webhooks
 from .act import ACTS, ON_PAGES, RIGHTS, Act, Done, DoneBefore, Phones, PutBack, Site
 from .holding import held
 from .submission.submit import Submission, submit
@@ -33,8 +34,11 @@ __all__ = [
     "hosts",
     "links",
     "nights",
+    "passwords",
     "people",
+    "projects",
     "reserving",
     "submit",
+    "tokens",
     "webhooks",
 ]

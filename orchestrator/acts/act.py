@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from functools import wraps
 from inspect import signature
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar
 
 from redis import Redis
 
@@ -103,6 +103,9 @@ class Acting:
 class Done:
     """The result of an act: the base of all, which are frozen dataclasses."""
 
+    TOLD_ONCE: ClassVar[str] = ""
+    """The field that is told this once, to who acts alone, and is in no audit: the text of a token, a link's way."""
+
     @property
     def on(self) -> str:
         """Return what it was done to, for the audit: the first field, unless a result says otherwise."""
@@ -134,13 +137,36 @@ class Done:
 
     @property
     def secret(self) -> str:
-        """Return what is told this once, to who acts alone, and is in no audit: the text of a token, a link's way."""
-        return ""
+        """Return what is told this once."""
+        return str(getattr(self, self.TOLD_ONCE)) if self.TOLD_ONCE else ""
 
     @property
     def answer(self) -> dict[str, Any]:
         """Return what a door for programs tells."""
         return {"did": self.did, "ok": self.ok, "said": self.lines, "result": self.data}
+
+
+class Settled(Done):
+    """The result of an act that is well where nothing was left to do; a field of its dataclass is `is_new`."""
+
+    is_new: bool
+
+    @property
+    def did(self) -> bool:
+        return self.is_new
+
+    @property
+    def ok(self) -> bool:
+        return True
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"{'' if self.did else 'nothing to do: '}{self.says}"]
+
+    @property
+    def says(self) -> str:
+        """Return how things are now, whether this act or an earlier one made them so."""
+        raise NotImplementedError
 
 
 R = TypeVar("R", bound=Done)
@@ -243,9 +269,10 @@ def _not_again(acting: Acting) -> None:
 
 
 def of_targets(ledger: Ledger, _: Actor, given: Given) -> list[Place]:
-    """Return the places of the experiments and jobs that an act names."""
+    """Return the places of the experiments, jobs and nights that an act names, several of them by commas."""
     named = given.get("targets", given.get("target", ()))
-    return [ledger.place_of(each) for each in ((named,) if isinstance(named, str) else named)]
+    parts = named.split(",") if isinstance(named, str) else named
+    return [ledger.place_of(each) for each in parts]
 
 
 def of_project(_: Ledger, actor: Actor, given: Given) -> list[Place]:

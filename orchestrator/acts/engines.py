@@ -14,14 +14,14 @@ from orchestrator.model.people import Role
 from orchestrator.model.quantity import counted
 from orchestrator.model.rights import Right
 
-from .act import Acting, Done, act
+from .act import Acting, Done, Settled, act
 from .engine_folder import read_folder
 
 ADMINISTERS = Right(Role.ADMINISTER, of="farm")
 
 
 @dataclass(frozen=True)
-class Brought(Done):
+class Brought(Settled):
     engine: str
     abi: str
     version: str
@@ -32,19 +32,11 @@ class Brought(Done):
     """False: the farm has the very same."""
 
     @property
-    def did(self) -> bool:
-        return self.is_new
-
-    @property
-    def ok(self) -> bool:
-        return True
-
-    @property
-    def lines(self) -> list[str]:
+    def says(self) -> str:
         what = f"{self.engine} {self.version}".strip() + f" for {self.abi}"
-        if not self.is_new:
-            return [f"nothing to do: the farm has {what} already"]
-        return [f"{what}: {self.program}, {counted(self.files, 'file')}, {self.bytes / 2**20:.1f} MiB"]
+        if not self.did:
+            return f"the farm has {what} already"
+        return f"{what}: {self.program}, {counted(self.files, 'file')}, {self.bytes / 2**20:.1f} MiB"
 
 
 @act(ADMINISTERS)

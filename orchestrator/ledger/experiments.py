@@ -25,12 +25,13 @@ from .database import count_up
 from .queue import changes, extension
 from .queue.tallies import tallies, words
 from .rows import OPEN, AnyRow, ExperimentRow, JobState, read_row, readable, readable_rows
-from .tables import ATTEMPTS, EXPERIMENTS, JOBS, number_of
+from .tables import ATTEMPTS, EXPERIMENTS, JOBS, NIGHTS, number_of
 from .templates import NewJobs
 
 if TYPE_CHECKING:
     from orchestrator.model.rights import Place
 
+OF_SUITE = "suite:"
 _SPEC = select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == bindparam("mine"))
 
 
@@ -123,13 +124,17 @@ def one(connection: Connection, experiment_id: str) -> ExperimentRow:
 
 
 def place_of(connection: Connection, target: str) -> Place:
-    """Return the project and the submitter of an experiment or job. Raises UnknownName."""
+    """Return the project and the submitter of an experiment or job; of a night or (`suite:NAME`) of all nights of a
+    suite, the farm (no project). Raises UnknownName."""
     from orchestrator.model.rights import Place  # only acts of others than the owner, and the API, ask for it
 
     its = select(JOBS.c.experiment).where(JOBS.c.id == target).scalar_subquery()
     mine = select(EXPERIMENTS.c.project, EXPERIMENTS.c.submitted_by)
     row = connection.execute(mine.where((EXPERIMENTS.c.id == target) | (EXPERIMENTS.c.sequence == its))).first()
     if row is None:
+        night = (NIGHTS.c.id == target) | (OF_SUITE + NIGHTS.c.suite == target)
+        if connection.execute(select(NIGHTS.c.id).where(night).limit(1)).first() is not None:
+            return Place("")
         raise _unknown(connection, target)
     return Place(row.project, row.submitted_by)
 

@@ -149,7 +149,8 @@ class Ledger:
             return experiments.one(connection, experiment_id)
 
     def place_of(self, target: str) -> Place:
-        """Return the project and the submitter of an experiment or job. Raises UnknownName."""
+        """Return the project and the submitter of an experiment or job; of a night, or of all nights of a suite
+        (`suite:NAME`), the farm. Raises UnknownName."""
         with self._database.read() as connection:
             return experiments.place_of(connection, target)
 

@@ -32,7 +32,7 @@ from orchestrator.model.record import Outcome
 from .guard.column_types import Number, Time, Token, Word
 from .rows import HostState, JobState
 
-SCHEMA_VERSION = 26
+SCHEMA_VERSION = 28
 
 METADATA = MetaData()
 
@@ -47,7 +47,9 @@ EXPERIMENTS = Table(
     Column("served_at", Time, nullable=False, default=0.0),
     Column("submitted_by", String(100), nullable=False, default="", server_default=""),
     Column("project", String(60), nullable=False, default=COMMON, server_default=COMMON),
+    Column("origin", Text, nullable=False, default="", server_default=""),
 )
+"""`origin`: JSON of where it was measured, if it was imported from another lab; else empty."""
 
 CHOICES = Table(
     "choices",

@@ -214,8 +214,9 @@ class Link:
 
     id: str
     target: str
-    """An experiment, whose report it shows, or a job, whose story it shows."""
+    """An experiment, whose report it shows; two with a comma, a job, a night, or `suite:NAME`."""
     project: str
+    """Empty: it is of the farm, as nights are."""
     who: str
     """The person who made it."""
     note: str

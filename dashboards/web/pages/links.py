@@ -11,5 +11,11 @@ def links(asked: Asked) -> Page:
     seen = asked.projects
     found = [each for each in asked.ledger().people.links.every() if seen is None or each.project in seen]
     experiments = asked.ledger().listed.among({each.target for each in found})
-    data = {"links": [(each, each.target in experiments, Place(each.project, each.who)) for each in found]}
+    data = {"links": [(each, _kind(each.target, experiments), Place(each.project, each.who)) for each in found]}
     return Page("links.html.j2", "Links", "links", data)
+
+
+def _kind(target: str, experiments: set[str]) -> str:
+    if target in experiments:
+        return "report"
+    return "comparison" if "," in target else "night" if "@" in target else "suite" if ":" in target else "job"

@@ -10,7 +10,7 @@ from orchestrator.model.rights import Place
 def me(asked: Asked) -> Page:
     """The roles and the tokens that count of whoever looks; an owner has neither, and may do all."""
     visitor = asked.visitor
-    own = asked.ledger().people.tokens.every(visitor.name) if visitor.session and visitor.session.token else []
+    own = asked.ledger().people.tokens.of(visitor.name) if visitor.session and visitor.session.token else []
     data = {
         "is_person": bool(visitor.session and visitor.session.token),
         "grants": visitor.grants,

@@ -49,15 +49,16 @@ def night(asked: Asked) -> Page:
     return Page("night.html.j2", f"{found.suite.name}, {found.night_id}", "nights", data, live=not found.is_judged)
 
 
-def morning(ledger: Ledger, night_id: str) -> str:
-    """The morning report of a night, a page of its own. Raises UnknownName where it has not been judged."""
+def morning(ledger: Ledger, night_id: str, pages: str = "/") -> str:
+    """Write the morning report of a night, a page of its own; `pages`: where its names lead to. Raises UnknownName
+    where it has not been judged."""
     from orchestrator.report.nights import morning_page
     from orchestrator.report.nights.tell import morning_of
 
     found = _night(ledger, night_id)
     if not found.is_judged:
         raise UnknownName(f"the night {night_id!r} has not been judged yet", remedy="look again in the morning")
-    return morning_page(morning_of(ledger, found), "/")
+    return morning_page(morning_of(ledger, found), pages)
 
 
 def _night(ledger: Ledger, night_id: str) -> Night:

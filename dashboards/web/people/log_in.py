@@ -15,7 +15,7 @@ from dashboards.web import shown
 from dashboards.web.access import LASTS_S, Access, is_ours
 from dashboards.web.forms import is_way, origin, refused, sent_form, way_back
 from dashboards.web.renderer import Renderer
-from orchestrator.acts import Actor, Door, Site, people
+from orchestrator.acts import Actor, Door, Site, passwords
 from orchestrator.ledger.people.tokens import Bearer
 from orchestrator.model.errors import FarmError, NotAllowed
 from orchestrator.model.people import Use
@@ -49,7 +49,7 @@ class LogIn:
             return refused(request)
         session = self._access.session(request)
         if session is not None and session.token:
-            await run_in_threadpool(self._access.people.tokens.revoke, session.token)
+            await run_in_threadpool(self._access.people.tokens.end, session.token)
         response = RedirectResponse("/", 303)
         response.delete_cookie(self._access.cookie)
         return response
@@ -104,7 +104,7 @@ class LogIn:
                 raise NotAllowed("the two passwords are not the same", remedy="type the new one twice")
             person = self._person(request, sent)
             who = Actor(person.person, Door.PAGE, person.grants, origin(request))
-            done = people.set_password(self._site(), who, person.person, SecretStr(password))
+            done = passwords.set_password(self._site(), who, person.person, SecretStr(password))
             cookie = self._access.log_in(person.person, password)
         except FarmError as e:
             text = ": ".join(filter(None, (str(e.args[0]), e.remedy)))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.cli.output import JsonOption, StateOption, day, show_done, show_list
 from farm.doors import open_door
 from orchestrator.model.quantity import parse_moment
+
+if TYPE_CHECKING:
+    from orchestrator.ledger import Hold
 
 
 def reserve(
@@ -92,25 +93,15 @@ def reservations(state: StateOption = None, as_json: JsonOption = False) -> None
     Example: `farm devices reservations --json`
     """
     from dashboards.answers import answers
-    from orchestrator.report.listing import Listing
 
     with open_door(state) as door:
         found = door.every(answers.reservations)
-    if as_json:
-        print_json([asdict(each) for each in found])
-        return
-    rows = [
-        (
-            str(each.id),
-            escape(each.serial),
-            escape(each.whose),
-            _clock(each.begins or each.since),
-            "" if each.until is None else _clock(each.until),
-            escape(each.note),
-        )
-        for each in found
-    ]
-    out().print(Listing(("number", "device", "whose", "from", "until", "why"), rows))
+    show_list(found, ("number", "device", "whose", "from", "until", "why"), _row, as_json=as_json)
+
+
+def _row(each: Hold) -> tuple[str, ...]:
+    of = (str(each.id), escape(each.serial), escape(each.whose))
+    return (*of, day(each.begins or each.since), day(each.until), escape(each.note))
 
 
 def _moment(text: str | None, option: str) -> float | None:
@@ -119,7 +110,3 @@ def _moment(text: str | None, option: str) -> float | None:
         return None if text is None else parse_moment(text)
     except ValueError as e:
         raise typer.BadParameter(str(e), param_hint=option) from e
-
-
-def _clock(unix_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_s))

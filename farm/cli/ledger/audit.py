@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, out, print_json
+from farm.cli.output import JsonOption, StateOption, show_list
 from farm.doors import open_door
+
+if TYPE_CHECKING:
+    from orchestrator.ledger import AuditRow
 
 SHOWN = 50
 
@@ -32,17 +34,14 @@ def audit(
     Example: `farm audit --last 10`
     """
     from dashboards.answers import answers
-    from orchestrator.report.listing import Listing
 
     with open_door(state) as door:
         found = door.ask(answers.audit, most=most, who=who, refused=refused or None).items
-    if as_json:
-        print_json([asdict(each) for each in found])
-        return
-    rows = [
-        (time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.at)), escape(each.who), each.door.value,
-         escape(each.origin), each.act, escape(each.target), escape(each.said))
-        for each in found
-    ]  # fmt: skip
     heads = ("when", "who", "by", "from", "act", "on", "result")
-    out().print(Listing(heads, rows) if rows else "nobody has done anything yet")
+    show_list(found, heads, _row, as_json=as_json, none="nobody has done anything yet")
+
+
+def _row(each: AuditRow) -> tuple[str, ...]:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.at))
+    of = (when, escape(each.who), each.door.value, escape(each.origin))
+    return (*of, each.act, escape(each.target), escape(each.said))

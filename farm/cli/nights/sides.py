@@ -126,10 +126,6 @@ def _nights(ledger: Ledger, name: str) -> list[Night]:
 
 
 def _rows(settings: Settings, ledger: Ledger, row: ExperimentRow) -> list[SideRow]:
-    from orchestrator.analysis.comparison import alike, answers_of, excluded_rows, rows_of
+    from orchestrator.report.compared.gathering import side_rows
 
-    cells, labels = ledger.cells(row.id), labels_of(settings, row.experiment)
-    answers = answers_of(ledger.figures(row.id, ["predictions"]), labels) if labels else {}
-    sampling = row.experiment.sampling
-    rows = rows_of(ledger.briefs(row.id), cells, sampling.mode, answers, watched=sampling.is_watched)
-    return alike([*rows, *excluded_rows(row.exclusions, rows)], row.experiment)
+    return side_rows(ledger, row, labels_of(settings, row.experiment))

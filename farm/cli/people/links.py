@@ -1,23 +1,23 @@
-"""`farm links`: public links, by which anybody reads a report or the story of a job."""
+"""`farm links`: public links, by which anybody reads a report, a comparison, a night, or the story of a job."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from farm.access import settings_of
-from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.cli.output import JsonOption, StateOption, day, say, show_done, show_list
 from farm.doors import experiment_or_job, open_door
+from orchestrator.model.rights import Link
 
-from .tokens import day, ends
+from .tokens import ends
 
 group = typer.Typer(
     name="links",
-    help="Create, list and revoke public links, by which anybody reads a report or the story of a job."
+    help="Create, list and revoke public links: anybody who has one reads a report, comparison, night, or job's story."
     "\n\nExample: `farm links list` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
@@ -32,7 +32,13 @@ def register(app: typer.Typer) -> None:
 
 
 def create(
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="An experiment (its report) or a job (its story).")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="An experiment (its report), `A,B` (a comparison), a job (its story), a night, or `suite:NAME`.",
+        ),
+    ],
     days: Annotated[
         float, typer.Option("--days", metavar="N", min=0, help="Days until it ends; a year at most.")
     ] = DAYS,
@@ -42,6 +48,8 @@ def create(
 ) -> None:
     """Make a link that anybody may read by, without an account, and print it. It is shown this once.
 
+    Of `suite:NAME` it shows the newest night, and with `/badge.svg` or `/feed.atom` behind it a badge or a feed.
+
     Example: `farm links create latest --days 7 --note "for the paper"`
     """
     from farm import endpoints
@@ -49,11 +57,12 @@ def create(
 
     settings = settings_of(state)
     with open_door(state) as door:
-        done = door.act(acts.links.create_link, experiment_or_job(door, target), time.time() + days * DAY_S, note)
-    link = (settings.server or endpoints.pages_of(settings.state)).rstrip("/") + done.data["path"]
-    show_done(done, as_json=as_json, link=link)
-    if not as_json:
-        out().print(link, markup=False, highlight=False, soft_wrap=True)
+        meant = ",".join(experiment_or_job(door, each) for each in target.split(","))
+        done = door.act(acts.links.create_link, meant, time.time() + days * DAY_S, note)
+    link = endpoints.address_of(settings) + done.data["path"]
+    show_done(done, as_json=as_json, once=link, link=link)
+    if meant.startswith("suite:"):
+        say(f"a badge for a README: {link}/badge.svg; a feed: {link}/feed.atom")
 
 
 def revoke(
@@ -77,17 +86,13 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
     Example: `farm links list --json`
     """
     from dashboards.answers import answers
-    from orchestrator.report.listing import Listing
 
     with open_door(state) as door:
         found = door.every(answers.links)
-    if as_json:
-        print_json([asdict(each) for each in found])
-        return
-    rows = [
-        (each.id, escape(each.target), escape(each.project), escape(each.who), ends(each),
-         day(each.used_at) or "never", escape(each.note))
-        for each in found
-    ]  # fmt: skip
     heads = ("id", "to", "project", "made by", "ends", "used", "note")
-    out().print(Listing(heads, rows) if rows else "there is no public link")
+    show_list(found, heads, _row, as_json=as_json, none="there is no public link")
+
+
+def _row(each: Link) -> tuple[str, ...]:
+    of = (each.id, escape(each.target), escape(each.project), escape(each.who))
+    return (*of, ends(each), day(each.used_at) or "never", escape(each.note))

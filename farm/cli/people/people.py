@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import settings_of
-from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.cli.output import JsonOption, StateOption, show_done, show_list
 from farm.doors import open_door
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Person
@@ -91,14 +91,11 @@ def password(
     with open_door(state) as door:
         if prompt:
             text = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
-            show_done(door.act(acts.people.set_password, name, SecretStr(text)), as_json=as_json)
+            show_done(door.act(acts.passwords.set_password, name, SecretStr(text)), as_json=as_json)
             return
-        done = door.act(acts.people.invite_person, name)
-    pages = (settings.server or endpoints.pages_of(settings.state)).rstrip("/")
-    link = f"{pages}/password#{done.data['token']}"
-    show_done(done, as_json=as_json, link=link)
-    if not as_json:
-        out().print(link, markup=False, highlight=False, soft_wrap=True)
+        done = door.act(acts.passwords.invite_person, name)
+    link = f"{endpoints.address_of(settings)}/password#{done.data['token']}"
+    show_done(done, as_json=as_json, once=link, link=link)
 
 
 def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -118,17 +115,15 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
     Example: `farm people list --json`
     """
     from dashboards.answers import answers
-    from orchestrator.report.listing import Listing
 
     with open_door(state) as door:
         found = door.every(answers.people)
-    if as_json:
-        print_json([_data(each) for each in found])
-        return
-    rows = [
-        (escape(each.name), each.kind.value, escape(_roles(each)), "left" if each.ended_at else "") for each in found
-    ]
-    out().print(Listing(("who", "what", "roles", ""), rows) if rows else "nobody: this farm is its owner's alone")
+    none = "nobody: this farm is its owner's alone"
+    show_list(found, ("who", "what", "roles", ""), _row, as_json=as_json, none=none, data=_data)
+
+
+def _row(each: Person) -> tuple[str, ...]:
+    return (escape(each.name), each.kind.value, escape(_roles(each)), "left" if each.ended_at else "")
 
 
 def _roles(person: Person) -> str:

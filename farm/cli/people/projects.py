@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.cli.output import JsonOption, StateOption, show_done, show_list
 from farm.doors import open_door
+
+if TYPE_CHECKING:
+    from dashboards.answers.answers import ProjectNow
 
 ShareOption = Annotated[
     float | None, typer.Option("--share", metavar="NUMBER", help="Its share of the farm beside other projects'; 1.")
@@ -53,7 +55,7 @@ def add(
     from orchestrator import acts
 
     with open_door(state) as door:
-        done = door.act(acts.people.add_project, name, note, share, phone_hours, waiting)
+        done = door.act(acts.projects.add_project, name, note, share, phone_hours, waiting)
     show_done(done, as_json=as_json)
 
 
@@ -73,7 +75,7 @@ def set_(
     from orchestrator import acts
 
     with open_door(state) as door:
-        done = door.act(acts.people.set_project, name, note, share, phone_hours, waiting)
+        done = door.act(acts.projects.set_project, name, note, share, phone_hours, waiting)
     show_done(done, as_json=as_json)
 
 
@@ -84,21 +86,12 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
     Example: `farm projects list --json`
     """
     from dashboards.answers import answers
-    from orchestrator.report.listing import Listing
 
     with open_door(state) as door:
         found = door.every(answers.projects)
-    if as_json:
-        print_json([asdict(each) for each in found])
-        return
-    rows = [
-        (
-            escape(each.name),
-            escape(", ".join(f"{who} ({role})" for who, role in each.members.items())),
-            escape(each.terms.text),
-            f"{each.used_hours:.1f} h",
-            escape(each.note),
-        )
-        for each in found
-    ]
-    out().print(Listing(("project", "members", "terms", "this week", "note"), rows))
+    show_list(found, ("project", "members", "terms", "this week", "note"), _row, as_json=as_json)
+
+
+def _row(each: ProjectNow) -> tuple[str, ...]:
+    members = ", ".join(f"{who} ({role})" for who, role in each.members.items())
+    return (escape(each.name), escape(members), escape(each.terms.text), f"{each.used_hours:.1f} h", escape(each.note))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.cli.output import JsonOption, StateOption, day, show_done, show_list
 from farm.doors import open_door
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Link, Token
@@ -49,10 +48,8 @@ def create(
 
     until = time.time() + days * DAY_S if days else None
     with open_door(state) as door:
-        done = door.act(acts.people.create_token, name, most, project, until, note)
-    show_done(done, as_json=as_json)
-    if not as_json:
-        out().print(done.data["token"], markup=False, highlight=False)
+        done = door.act(acts.tokens.create_token, name, most, project, until, note)
+    show_done(done, as_json=as_json, once=done.data["token"])
 
 
 def revoke(
@@ -67,7 +64,7 @@ def revoke(
     from orchestrator import acts
 
     with open_door(state) as door:
-        show_done(door.act(acts.people.revoke_token, token), as_json=as_json)
+        show_done(door.act(acts.tokens.revoke_token, token), as_json=as_json)
 
 
 def listed(
@@ -80,20 +77,16 @@ def listed(
     Example: `farm tokens list anna`
     """
     from dashboards.answers import answers
-    from orchestrator.report.listing import Listing
 
     with open_door(state) as door:
         found = [each for each in door.every(answers.tokens) if name in ("", each.person)]
-    if as_json:
-        print_json([asdict(each) for each in found])
-        return
-    rows = [
-        (each.id, escape(each.person), each.most.value, escape(each.project or "all"), ends(each),
-         day(each.used_at) or "never", escape(each.note))
-        for each in found
-    ]  # fmt: skip
     heads = ("id", "who", "at most", "project", "ends", "used", "note")
-    out().print(Listing(heads, rows) if rows else "there is no token")
+    show_list(found, heads, _row, as_json=as_json, none="there is no token")
+
+
+def _row(each: Token) -> tuple[str, ...]:
+    of = (each.id, escape(each.person), each.most.value, escape(each.project or "all"))
+    return (*of, ends(each), day(each.used_at) or "never", escape(each.note))
 
 
 def ends(token: Token | Link) -> str:
@@ -101,8 +94,3 @@ def ends(token: Token | Link) -> str:
     if token.revoked_at:
         return f"revoked {day(token.revoked_at)}"
     return day(token.ends_at) or "never"
-
-
-def day(at: float | None) -> str:
-    """Return a moment in local time; empty where there is none."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at else ""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.cli.output import JsonOption, StateOption, day, show_done, show_list
 from farm.doors import open_door
-
-from .tokens import day
+from orchestrator.model.rights import Webhook
 
 group = typer.Typer(
     name="webhooks",
@@ -44,9 +42,7 @@ def add(
 
     with open_door(state) as door:
         done = door.act(acts.webhooks.add_webhook, url, project)
-    show_done(done, as_json=as_json)
-    if not as_json:
-        out().print(done.data["key"], markup=False, highlight=False)
+    show_done(done, as_json=as_json, once=done.data["key"])
 
 
 def remove(
@@ -70,16 +66,12 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
     Example: `farm webhooks list --json`
     """
     from dashboards.answers import answers
-    from orchestrator.report.listing import Listing
 
     with open_door(state) as door:
         found = door.every(answers.webhooks)
-    if as_json:
-        print_json([asdict(each) for each in found])
-        return
-    rows = [
-        (each.id, escape(each.url), escape(each.project or "all"), "ended" if each.ended_at else "told",
-         escape(each.event), day(each.tried_at), escape(each.error))
-        for each in found
-    ]  # fmt: skip
-    out().print(Listing(("id", "address", "project", "", "last", "at", "error"), rows) if rows else "no webhook")
+    show_list(found, ("id", "address", "project", "", "last", "at", "error"), _row, as_json=as_json, none="no webhook")
+
+
+def _row(each: Webhook) -> tuple[str, ...]:
+    of = (each.id, escape(each.url), escape(each.project or "all"), "ended" if each.ended_at else "told")
+    return (*of, escape(each.event), day(each.tried_at), escape(each.error))

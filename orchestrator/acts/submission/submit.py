@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from orchestrator.acts.access.projects import check_project, check_waiting
 from orchestrator.acts.act import Acting, Done, act, of_project
-from orchestrator.acts.people import check_project, check_waiting
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import ExperimentRow, JobState, Ledger

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import cache
 from threading import BoundedSemaphore
 
@@ -14,8 +13,8 @@ from sqlalchemy import select, update
 from orchestrator.ledger.database import Database
 from orchestrator.model.people import Use
 
-from .tables import PEOPLE
-from .tokens import revoke_of
+from .tables import PEOPLE, TOKENS
+from .tokens import Tokens
 
 HASHER = PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
 AT_ONCE = BoundedSemaphore(2)
@@ -34,7 +33,7 @@ class Passwords:
             kept = HASHER.hash(password)
         with self._database.write() as connection:
             connection.execute(update(PEOPLE).where(PEOPLE.c.name == person).values(password=kept))
-            revoke_of(connection, person, time.time(), (Use.SESSION, Use.PASSWORD))
+            Tokens.end_all(connection, TOKENS.c.person == person, TOKENS.c.use.in_([Use.SESSION, Use.PASSWORD]))
 
     def fits(self, person: str, password: str) -> bool:
         """Return whether it is the password of somebody who is let in. It takes as long where there is nobody."""

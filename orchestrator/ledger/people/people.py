@@ -17,10 +17,10 @@ from orchestrator.model.live.usage import Account, Used
 from orchestrator.model.people import COMMON, Kind, Role
 from orchestrator.model.rights import USUAL, Grants, Person, Project, Terms
 
-from . import tokens
 from .answers import Answers
-from .links import Links, revoke_links_of
-from .tables import MEMBERS, PEOPLE, PROJECTS
+from .links import Links
+from .tables import LINKS, MEMBERS, PEOPLE, PROJECTS, TOKENS
+from .tokens import Tokens
 from .usage import used
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class People:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.tokens, self.answers, self.links = tokens.Tokens(database), Answers(database), Links(database)
+        self.tokens, self.answers, self.links = Tokens(database), Answers(database), Links(database)
 
     @cached_property
     def passwords(self) -> Passwords:
@@ -78,12 +78,12 @@ class People:
 
     def end(self, name: str) -> None:
         """Take all roles, the password, tokens and links of somebody, whose name stays."""
-        now = time.time()
+        gone = {"ended_at": time.time(), "role": "", "password": ""}
         with self._database.write() as connection:
-            connection.execute(update(PEOPLE).where(PEOPLE.c.name == name).values(ended_at=now, role="", password=""))
+            connection.execute(update(PEOPLE).where(PEOPLE.c.name == name).values(**gone))
             connection.execute(delete(MEMBERS).where(MEMBERS.c.person == name))
-            tokens.revoke_of(connection, name, now)
-            revoke_links_of(connection, name, now)
+            Tokens.end_all(connection, TOKENS.c.person == name)
+            Links.end_all(connection, LINKS.c.who == name)
 
     def grant(self, name: str, role: Role | None, project: str = "") -> None:
         """Give somebody this role alone in a project, or (empty) in the farm; None: take it."""

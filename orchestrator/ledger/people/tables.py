@@ -75,7 +75,7 @@ LINKS = Table(
     METADATA,
     Column("id", String(16), primary_key=True),
     Column("sha256", String(64), nullable=False, unique=True),
-    Column("target", String(100), nullable=False),
+    Column("target", String(210), nullable=False),
     Column("project", String(60), nullable=False),
     Column("who", String(100), nullable=False),
     Column("note", Text, nullable=False),
@@ -84,7 +84,7 @@ LINKS = Table(
     Column("revoked_at", Time),
     Column("used_at", Time),
 )
-"""Links by which anybody reads the report of an experiment or the story of a job, under the SHA-256 of their secret."""
+"""Links by which anybody reads what `target` names, under the SHA-256 of their secret."""
 
 WEBHOOKS = Table(
     "webhooks",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, exists, func, insert, select, update
 
-from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import OPEN, AnyRow
 from orchestrator.ledger.tables import EXPERIMENTS, JOBS, NIGHTS
 from orchestrator.model.rights import Webhook
 
+from .kept import Kept
 from .tables import DELIVERIES, WEBHOOKS
 
 FIRST_S, LONGEST_S, MOST_TRIES = 10.0, 21_600.0, 10
@@ -35,11 +36,10 @@ class Due:
     """The number of tries before."""
 
 
-class Webhooks:
-    """Webhooks of a ledger; one transaction a call. All methods raise ServiceDown if it is away."""
+class Webhooks(Kept[Webhook]):
+    """Webhooks of a ledger, each with what was told last."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    made, table, ended, emptied = Webhook, WEBHOOKS, WEBHOOKS.c.ended_at, ("key",)
 
     def add(self, url: str, project: str, who: str) -> tuple[str, str]:
         """Return the id and the key of a new webhook, which is told what ends from now on."""
@@ -50,21 +50,11 @@ class Webhooks:
             _notice(connection, WEBHOOKS.c.id == name, None)  # what is over already is not told
         return name, key
 
-    def end(self, name: str) -> None:
-        with self._database.write() as connection:
-            mine = (WEBHOOKS.c.id == name) & WEBHOOKS.c.ended_at.is_(None)
-            connection.execute(update(WEBHOOKS).where(mine).values(ended_at=time.time(), key=""))
-
-    def every(self) -> list[Webhook]:
-        """Return all webhooks, the newest first, each with what was told last, and those that have ended."""
-        with self._database.read() as connection:
-            rows = connection.execute(select(WEBHOOKS).order_by(WEBHOOKS.c.made_at.desc(), WEBHOOKS.c.id)).all()
-            tried = select(DELIVERIES).where(DELIVERIES.c.tries > 0).order_by(DELIVERIES.c.tried_at)
-            last = {row.webhook: row for row in connection.execute(tried)}
+    def _told(self, connection: Connection, rows: Sequence[AnyRow]) -> list[Webhook]:
+        mine = DELIVERIES.c.webhook.in_([row.id for row in rows])
+        tried = select(DELIVERIES).where(DELIVERIES.c.tries > 0, mine).order_by(DELIVERIES.c.tried_at)
+        last = {row.webhook: row for row in connection.execute(tried)}
         return [_webhook(row, last.get(row.id)) for row in rows]
-
-    def one(self, name: str) -> Webhook | None:
-        return next((each for each in self.every() if each.id == name), None)
 
     def notice(self) -> None:
         """Note what has ended since, for all webhooks that count."""

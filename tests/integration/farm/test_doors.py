@@ -144,7 +144,7 @@ def test_what_is_done_elsewhere_is_done_as_here(both: Both, told: dict[str, list
             own = f"{kind}-{number}"
             words = [*line.replace("{}", own).replace("{job}", told[own][0]).split(), *json_too]
             status, *texts = door(words)
-            ids = {own: "OWN", **dict.fromkeys(told[own], "JOB")}
+            ids = {**dict.fromkeys((f"{kind}-a", f"{kind}-b"), "OWN"), **dict.fromkeys(told[own], "JOB")}
             for each, word in ids.items():
                 texts = [text.replace(each, word) for text in texts]
             printed.append((status, texts))

@@ -9,7 +9,9 @@ import random
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote, unquote, urlencode
+from xml.etree import ElementTree
 
 import pytest
 from argon2 import PasswordHasher
@@ -18,11 +20,14 @@ from argon2.profiles import CHEAPEST
 from dashboards.web.access import Access
 from dashboards.web.charts import boards
 from dashboards.web.people.attempts import BY_ADDRESS, BY_NAME, MOST_KEYS, Attempts
+from farm.cli.app import main
 from farm.web.pages import Listening, app_of
 from orchestrator.acts import ON_PAGES
+from orchestrator.exchange.samples import import_samples
 from orchestrator.ledger.people import passwords
 from orchestrator.model.live.announcement import Progress
 from orchestrator.model.people import Role, Use
+from tests.unit.history import made
 from tests.unit.orchestrator import make
 
 from .test_http_api import ADMIN, VIEW, Lab, allowed, lab
@@ -52,7 +57,9 @@ PAGES: dict[str, tuple[Role, str]] = {
     "/glossary": (VIEW, "any"),
 }
 """Page -> the least role, and where: written by hand, as the page of people has it."""
-OPEN = {"GET /sign-in", "POST /sign-in", "GET /password", "POST /password", "GET /public/{secret}"}
+OPEN = {"GET /sign-in", "POST /sign-in", "GET /password", "POST /password"} | {
+    f"GET /public/{{secret}}{of}" for of in ("", "/badge.svg", "/feed.atom")
+}
 """The routes that take no session: the ways to one, and what a link's secret opens."""
 OF_A_SESSION = {"POST /sign-out", "GET /events", "POST /do/{what}", "GET /{path:path}"}
 """The routes that have the rights of the page or the act that it names."""
@@ -190,7 +197,7 @@ def test_who_may_not_view_a_project_sees_nothing_of_it(web: Web) -> None:
     connection.request("GET", f"/events?page=/experiments/{name}", headers=shown)
     reply = connection.getresponse()
     assert reply.status == 200 and reply.readline() == b"retry: 1000\n"
-    web.lab.ledger.people.tokens.revoke(token)
+    web.lab.ledger.people.tokens.end(token)
     assert b"data:" not in reply.read(), "it ends by itself, and has told nothing"
     connection.close()
 
@@ -288,6 +295,42 @@ def test_a_public_link_shows_one_thing_until_it_ends(web: Web) -> None:
     assert [web.send(path, "")[0] for path in (way[1], story, "/public/farm_x")] == [404, 200, 404]
     ended = lab.ledger.people.links.make(experiment, "vision", "somebody", "", time.time() - 1.0)[1]
     assert web.send(f"/public/{ended}", "")[0] == 404
+
+
+def test_links_to_nights_and_comparisons_are_of_who_may_see_them(web: Web, seed: int, tmp_path: Path) -> None:
+    lab, chance = web.lab, random.Random(seed)
+    worse = frozenset(chance.sample("lmn", chance.randrange(3)))
+    found = made.nights(3, lambda at, _, net, side: 1.3 if at == 2 and side == "b" and net in worse else 1.0, ("A",))
+    hostile = made.judged(3, [], ("A",), outcome="not_run", problems=("<b> & ]]>",), missing=[made.missing("<&>")])
+    made.kept(lab.ledger, [*found, hostile])
+    for name, ms in (("one", 1.0), ("two", 2.0)):
+        rows = "".join(f"d,n,,cpu,fp32,{block},{ms + chance.random() / 99}\n" for block in range(6))
+        (tmp_path / name).write_text(f"device,network,layer,backend,precision,block,sample_ms\n{rows}")
+    two = ",".join(import_samples(lab.ledger, tmp_path / name, name).experiment_id for name in ("one", "two"))
+    night = found[2].night_id
+    for target, who in itertools.product((night, "suite:nightly", two), ("vision.administer", "farm.view", "none")):
+        assert "may not" in (told := web.act("create link", who, target=target)) or "there is no" in told, (target, who)
+    for target in ("suite:none", f"{two},one", f"{two.partition(',')[0]},{night}", f"{night},{night}"):
+        assert "Public" not in web.act("create link", "farm.operate", target=target)
+    ways = [
+        lab.ask("POST /acts/create-link", lab.own, {"target": each})[2]["result"]["path"]
+        for each in (night, "suite:nightly", two)
+    ]
+    status, _, text = web.send(ways[0], "")
+    assert status == 200 and ("worse" in text) and not re.search(r'(href|action)="/', text)
+    assert main(["compare", *two.split(","), "--state", str(lab.state), "--html", str(tmp_path / "a.html")]) in (0, 1)
+    shown, printed = web.send(ways[2], "")[2], (tmp_path / "a.html").read_text()
+    assert re.sub("<[^>]*>", "", printed) == re.sub("<[^>]*>", "", shown) and 'href="/' not in shown
+    status, headers, badge = web.send(f"{ways[1]}/badge.svg", "")
+    assert status == 200 and "nightly: did not run" in "".join(ElementTree.fromstring(badge).itertext())
+    assert headers["Cross-Origin-Resource-Policy"] == "cross-origin" and "<script" not in badge
+    _, _, feed = web.send(f"{ways[1]}/feed.atom", "")
+    entries = ElementTree.fromstring(feed).findall("{http://www.w3.org/2005/Atom}entry")
+    titles = [each.findtext("{http://www.w3.org/2005/Atom}title") or "" for each in entries]
+    assert len(titles) == 4 and "did not run" in titles[0] and "all same" in titles[-1]
+    assert ("worse" in titles[1]) is bool(worse) and "<b> & ]]>" in "".join(entries[0].itertext())
+    assert [web.send(f"{ways[0]}{of}", "")[0] for of in ("/badge.svg", "/feed.atom")] == [404, 404]
+    assert night in web.ask("/links", "farm.view")[2] and night not in web.ask("/links", "vision.administer")[2]
 
 
 def test_attempts_are_bounded_by_name_and_address_and_remembered_in_little(seed: int) -> None:

@@ -182,7 +182,7 @@ def test_whatever_is_reserved_a_device_has_one_holder_at_a_time(ledger: Ledger, 
 
 def test_a_pool_and_a_limit_are_of_one_project(farm: Settings, redis: Redis, ledger: Ledger, host: Host) -> None:
     where = site(farm, ledger, redis)
-    acts.people.add_project(where, by("me"), "vision", most_waiting=7)
+    acts.projects.add_project(where, by("me"), "vision", most_waiting=7)
     acts.reserving.reserve(where, by("me"), ["A"], name="vision")
     mine, theirs = (
         acts.submit(where, by("me"), make.many(3, name=name), Path(), project=project)
@@ -191,7 +191,7 @@ def test_a_pool_and_a_limit_are_of_one_project(farm: Settings, redis: Redis, led
     assert mine.devices == {"A", "B"} and theirs.devices == {"B"}
     with pytest.raises(SpecError, match="has 6 jobs that wait, and 2 more would be over its 7"):
         acts.submit(where, by("me"), make.many(1, name="third"), Path(), project="vision")
-    acts.people.set_project(where, by("me"), "vision", most_waiting=0)
+    acts.projects.set_project(where, by("me"), "vision", most_waiting=0)
     assert acts.submit(where, by("me"), make.many(1, name="third"), Path(), project="vision").did
     with pytest.raises(Unsupported, match="neither held"):
         acts.devices.release(where, by("me"), "A")

@@ -91,7 +91,12 @@ def test_a_ledger_of_the_first_release_gets_people_and_keeps_its_holds(url: str)
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text(HOLDS_21))
         connection.execute(text("INSERT INTO holds VALUES ('A', 'anna', 1.5, NULL, 'new battery', true)"))
-        for table, column in (("experiments", "project"), ("audit", "origin"), ("audit", "refused")):
+        for table, column in (
+            ("experiments", "project"),
+            ("experiments", "origin"),
+            ("audit", "origin"),
+            ("audit", "refused"),
+        ):
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
         for table, columns in WIDENED.items() if connection.dialect.name == "postgresql" else ():
             for column in columns:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from orchestrator.model.errors import SpecError, UnknownName
+from orchestrator.acts.act import Acting, Done, Settled, act
+from orchestrator.model.errors import SpecError
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Right
 
-from .act import Acting, Done, act
-from .people import check_project
+from .kept import end
+from .projects import check_project
 
 ADMINISTERS = Right(Role.ADMINISTER, of="farm")
 """Whoever makes the farm's machine send something reaches what that machine reaches."""
@@ -22,15 +23,12 @@ class Hooked(Done):
     url: str
     project: str
     key: str
-    """The key that signs, which is told this once, and in no audit."""
+    """The key that signs."""
+    TOLD_ONCE = "key"
 
     @property
     def on(self) -> str:
         return self.id
-
-    @property
-    def secret(self) -> str:
-        return self.key
 
     @property
     def lines(self) -> list[str]:
@@ -56,29 +54,16 @@ def add_webhook(acting: Acting, url: str, project: str = "") -> Hooked:
 
 
 @dataclass(frozen=True)
-class Unhooked(Done):
+class Unhooked(Settled):
     id: str
     is_new: bool
 
     @property
-    def did(self) -> bool:
-        return self.is_new
-
-    @property
-    def ok(self) -> bool:
-        return True
-
-    @property
-    def lines(self) -> list[str]:
-        return [f"{'' if self.did else 'nothing to do: '}the webhook {self.id} is told no more"]
+    def says(self) -> str:
+        return f"the webhook {self.id} is told no more"
 
 
 @act(ADMINISTERS)
 def remove_webhook(acting: Acting, webhook: str) -> Unhooked:
     """Tell a webhook no more, also not what waits for it. Raises UnknownName."""
-    found = acting.ledger.people.webhooks.one(webhook)
-    if found is None:
-        raise UnknownName(f"there is no webhook {webhook!r}", remedy="`farm webhooks list` says which there are")
-    if found.ended_at is None:
-        acting.ledger.people.webhooks.end(webhook)
-    return Unhooked(webhook, found.ended_at is None)
+    return Unhooked(webhook, end(acting.ledger.people.webhooks, "webhook", webhook)[1])

@@ -1,0 +1,21 @@
+"""End what was made for somebody: a token, a link, a webhook."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from orchestrator.ledger.people.kept import Ends, Kept
+from orchestrator.model.errors import UnknownName
+
+
+def end(kept: Kept[Ends], what: str, name: str) -> tuple[Ends, bool]:
+    """End one; return it, and whether it counted until now. Raises UnknownName, which names the `what`s' list."""
+    found = kept.one(name)
+    if found is None:
+        raise UnknownName(f"there is no {what} {name!r}", remedy=f"`farm {what}s list` says which there are")
+    return found, kept.end(name)
+
+
+def minute(at: float) -> str:
+    """Return a Unix time in words, to the minute."""
+    return datetime.fromtimestamp(at).isoformat(" ", "minutes")

@@ -1,0 +1,95 @@
+"""Acts on public links: let anybody who has one read a report, a comparison, a night, or the story of a job."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from orchestrator.acts.act import Acting, Done, Given, Settled, act, of_targets, on_pages
+from orchestrator.ledger import Ledger
+from orchestrator.model.errors import SpecError
+from orchestrator.model.people import Role
+from orchestrator.model.rights import Actor, Place, Right
+
+from .kept import end, minute
+
+DAY_S = 86_400.0
+LASTS_S, LONGEST_S = 30 * DAY_S, 366 * DAY_S
+PUBLISHES = Right(Role.OPERATE, own=Role.SUBMIT)
+
+
+@dataclass(frozen=True)
+class Linked(Done):
+    id: str
+    target: str
+    ends_at: float
+    """Unix time."""
+    path: str
+    """The way to it on the farm's pages, with its secret."""
+    TOLD_ONCE = "path"
+
+    @property
+    def on(self) -> str:
+        return self.target
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"whoever has the link {self.id} reads {self.target} until {minute(self.ends_at)}"]
+
+
+@on_pages
+@act(PUBLISHES, at=of_targets)
+def create_link(acting: Acting, target: str, until: float | None = None, note: str = "") -> Linked:
+    """Make a link by which anybody reads what a target is, until then (Unix time; None: for 30 days; a year at most).
+
+    Targets are an experiment (its report), two with a comma between (their comparison), a job (its story), a night (its
+    morning report), and `suite:NAME` (its newest night, with a badge and a feed). Raises UnknownName, SpecError.
+    """
+    now = time.time()
+    ends_at = now + LASTS_S if until is None else until
+    if not now < ends_at <= now + LONGEST_S:
+        raise SpecError(
+            "a public link ends within a year from now", remedy="give a time that is to come, or none: 30 days"
+        )
+    name, secret = acting.ledger.people.links.make(
+        target, _project(acting.ledger, target), acting.actor.who, note, ends_at
+    )
+    return Linked(name, target, ends_at, f"/public/{secret}")
+
+
+def _project(ledger: Ledger, target: str) -> str:
+    """Return the project that a link to this is of. Raises UnknownName, SpecError."""
+    parts = target.split(",")
+    projects = {ledger.place_of(each).project for each in parts}
+    if len(parts) == 1:
+        return projects.pop()
+    if len(parts) > 2 or ledger.listed.among(parts) != {*parts}:
+        raise SpecError("a link compares two experiments", remedy="name them as `A,B`")
+    if len(projects) > 1:
+        told = f"{parts[0]} and {parts[1]} are of different projects, and a link is of one"
+        raise SpecError(told, remedy="`farm compare A B --html FILE` writes the comparison into a file")
+    return projects.pop()
+
+
+@dataclass(frozen=True)
+class LinkRevoked(Settled):
+    id: str
+    target: str
+    is_new: bool
+
+    @property
+    def says(self) -> str:
+        return f"the link {self.id} to {self.target} leads nowhere"
+
+
+def _of_link(ledger: Ledger, _: Actor, given: Given) -> list[Place]:
+    link = ledger.people.links.one(given["link"])
+    return [] if link is None else [Place(link.project, link.who)]
+
+
+@on_pages
+@act(PUBLISHES, at=_of_link)
+def revoke_link(acting: Acting, link: str) -> LinkRevoked:
+    """Let a public link lead nowhere. Raises UnknownName."""
+    found, is_new = end(acting.ledger.people.links, "link", link)
+    return LinkRevoked(link, found.target, is_new)

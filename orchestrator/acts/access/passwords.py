@@ -1,0 +1,86 @@
+"""Acts on passwords: with which people log in on the pages."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+from orchestrator.acts.act import Acting, Done, Given, act
+from orchestrator.ledger import Ledger
+from orchestrator.model.errors import SpecError
+from orchestrator.model.people import Role, Use
+from orchestrator.model.rights import Actor, Place, Right
+
+from .kept import minute
+from .people import known
+from .projects import ADMINISTERS
+
+SHORTEST, LONGEST = 10, 200
+"""Characters of a password."""
+INVITED_S = 3 * 86_400.0
+
+
+@dataclass(frozen=True)
+class Invited(Done):
+    id: str
+    person: str
+    ends_at: float
+    """Unix time."""
+    token: str
+    TOLD_ONCE = "token"
+
+    @property
+    def on(self) -> str:
+        return self.person
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"whoever shows the token {self.id} until {minute(self.ends_at)} sets the password of {self.person}"]
+
+
+@act(ADMINISTERS)
+def invite_person(acting: Acting, name: str) -> Invited:
+    """Make a token by which somebody sets their password, once, within three days. Raises UnknownName, SpecError."""
+    person = _who_logs_in(acting.ledger, name)
+    ends_at = time.time() + INVITED_S
+    token, text = acting.ledger.people.tokens.make(person, Role.VIEW, "", "sets a password", ends_at, Use.PASSWORD)
+    return Invited(token, person, ends_at, text)
+
+
+@dataclass(frozen=True)
+class PasswordSet(Done):
+    person: str
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"{self.person} has a new password; their sessions on the pages have ended"]
+
+
+def _of_person(_: Ledger, __: Actor, given: Given) -> list[Place]:
+    return [Place("", given["name"])]
+
+
+@act(Right(Role.ADMINISTER, own=Role.VIEW, of="farm"), at=_of_person)
+def set_password(acting: Acting, name: str, password: SecretStr) -> PasswordSet:
+    """Give somebody the password with which they log in on the pages. Raises UnknownName, SpecError.
+
+    It has no route: a token of little right would become a password of all.
+    """
+    person, text = _who_logs_in(acting.ledger, name), password.get_secret_value()
+    if not SHORTEST <= len(text) <= LONGEST:
+        raise SpecError(
+            f"a password has {SHORTEST} to {LONGEST} characters, and this one has {len(text)}",
+            remedy="take several words that do not belong together",
+        )
+    acting.ledger.people.passwords.set(person, text)
+    return PasswordSet(person)
+
+
+def _who_logs_in(ledger: Ledger, name: str) -> str:
+    """Return the name of somebody who may have a password. Raises UnknownName, SpecError."""
+    person = known(ledger, name)
+    if person.is_service:
+        raise SpecError(f"{name} is a program, and logs in nowhere", remedy=f"`farm tokens create {name}`")
+    return person.name
