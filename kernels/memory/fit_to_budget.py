@@ -15,7 +15,7 @@ from kernels.ir.packed import packed_bytes
 from kernels.lower.draft import Draft
 from kernels.lower.gpu import lower_gpu
 from kernels.options import Limits, Options
-from kernels.passes import prepare
+from kernels.passes import divided, fused
 from kernels.passes.split_weights import DIVISIBLE, largest_weight, oversized, split_weights
 
 from .choose_layout import fits, place_memory, total_bytes
@@ -67,16 +67,17 @@ def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> tuple[Draft,
     """
     limits = replace(limits, memory_budget_bytes=budget_of(options, limits))
     search = _Search(limits.memory_budget_bytes)
+    whole = fused(graph, options, local_bytes=limits.local_bytes)
     for way in _ways(options, limits):
         checkpoint()
         try:
-            divided, in_parts = _divided(graph, way, options, limits)
+            parted, in_parts = _divided(whole, way, options, limits)
         except TooManyParts as e:
             search.leave_out(e)
             continue
-        if search.budget and not search.may_fit(floor_of(divided, options, swap=way.swap)):
+        if search.budget and not search.may_fit(floor_of(parted, options, swap=way.swap)):
             continue
-        draft = lower_gpu(divided, options, limits)
+        draft = lower_gpu(parted, options, limits)
         draft.in_parts |= in_parts
         draft.saved = way.words
         layout = place_memory(draft, options, limits)
@@ -152,8 +153,8 @@ class _Search:
 
 
 def _divided(graph: Graph, way: Way, options: Options, limits: Limits) -> tuple[Graph, dict[str, str]]:
-    """Lower the graph, splitting weights larger than a buffer; return also the layers in parts, with the reason."""
-    prepared = prepare(graph, options, split=way.split, largest_bytes=way.largest_bytes, local_bytes=limits.local_bytes)
+    """Divide the fused graph, and weights larger than a buffer; return also the layers in parts, with the reason."""
+    prepared = divided(graph, options, split=way.split, largest_bytes=way.largest_bytes)
     cuts = oversized(prepared, largest_weight(options, limits))
     in_parts = {
         node.name: f"{len(cuts[node.name])} parts by output features: its "

@@ -117,13 +117,22 @@ def prepare(
 ) -> Graph:
     """The graph that is lowered for these options. Where every node's tensor is wanted it stays as it was imported.
 
-    `split`, `largest_bytes`: see `split_channels`. `local_bytes`: of the device, 0: not known; rows are not fused
-    where they are too few. `int8_layers`: layers that a model rounds to 8 bits run so on the CPU, in every precision.
+    `split`, `largest_bytes`: see `split_channels`. `local_bytes`, `int8_layers`: see `fused`.
+    """
+    whole = fused(graph, options, local_bytes=local_bytes, int8_layers=int8_layers)
+    return divided(whole, options, split=split, largest_bytes=largest_bytes)
+
+
+def fused(graph: Graph, options: Options, *, local_bytes: int = 0, int8_layers: bool = True) -> Graph:
+    """The graph of as few nodes as these options allow, before any is divided (`divided`).
+
+    `local_bytes`: of the device, 0: not known; rows are not fused where they are too few. `int8_layers`: layers that a
+    model rounds to 8 bits run so on the CPU, in every precision.
     """
     if options.keep_all:
         return graph
     if options.precision == "int8":
-        return _prepare_int8(graph, options)
+        return _fused_int8(graph, options)
     few = 0 < local_bytes < ATTENTION_LOCAL_BYTES
     fuse = options.fusions - {"rows"} if few else options.fusions
     if "rows" in fuse and options.backend != "cpu":
@@ -144,21 +153,26 @@ def prepare(
         return eliminate_identities(fuse_dense_joins(graph)) if packed and "rows" in fuse else graph
     if "elementwise" in options.fusions:
         graph = end_pools(graph)
-    if "concat" in options.fusions:
-        graph = keep_shuffled(graph)
-    graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
-    graph = free_rows(graph) if options.half else norms_of_images(graph)
+    return keep_shuffled(graph) if "concat" in options.fusions else graph
+
+
+def divided(graph: Graph, options: Options, *, split: bool = False, largest_bytes: int = 0) -> Graph:
+    """What `fused` gave for these options, its tensors divided for a GPU, and its nodes in their order."""
+    if options.keep_all or options.backend == "cpu":
+        return graph
+    if options.precision != "int8":  # there each layer has a range of its own
+        graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
+        graph = free_rows(graph) if options.half else norms_of_images(graph)
     return order(graph) if options.in_place else graph
 
 
-def _prepare_int8(graph: Graph, options: Options) -> Graph:
+def _fused_int8(graph: Graph, options: Options) -> Graph:
     """Roundings become the layers' own before maps take them. No layer is divided or joined: each has its own range."""
     graph = quantized_inputs(eliminate_identities(graph), options)
     graph = optimise(graph, fuse=options.fusions - {"branches", "elementwise", "rows"})
     graph = rounded_outputs(graph, options)
     graph = fuse_maps(graph) if "elementwise" in options.fusions else graph
-    graph = end_layers(graph) if "activation" in options.fusions else graph
-    return order(graph) if options.in_place and options.backend != "cpu" else graph
+    return end_layers(graph) if "activation" in options.fusions else graph
 
 
 def optimise(graph: Graph, *, fuse: AbstractSet[str] = ALL - {"rows"}, reflect: bool = False) -> Graph:

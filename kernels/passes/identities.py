@@ -41,7 +41,7 @@ def _join_reshapes(graph: Graph) -> Graph:
         if node.op == "reshape" and graph.types[new.inputs[0]] == graph.types[node.output]:
             sources[node.output] = new.inputs[0]
         nodes.append(new)
-    return rebuilt(graph, nodes)
+    return rebuilt(graph, nodes) if sources else graph
 
 
 def _bypass(graph: Graph) -> Graph:
@@ -53,7 +53,7 @@ def _bypass(graph: Graph) -> Graph:
             sources[new.output] = new.inputs[0]
         else:
             nodes.append(new)
-    return _absorb_outputs(rebuilt(graph, nodes))
+    return _absorb_outputs(rebuilt(graph, nodes) if sources else graph)
 
 
 def _absorb_outputs(graph: Graph) -> Graph:
@@ -66,6 +66,8 @@ def _absorb_outputs(graph: Graph) -> Graph:
         if _is_identity(graph, node) and source in writers and counts[source] == 1 and source not in names:
             names[source] = node.output
             gone.add(node.output)
+    if not gone:
+        return graph
     nodes = [
         replace(node, outputs=tuple(names.get(name, name) for name in node.outputs))
         for node in graph.nodes

@@ -31,6 +31,8 @@ def rebuilt(
 
 def renamed(node: Node, names: Mapping[str, str]) -> Node:
     """The node reading other tensors."""
+    if names.keys().isdisjoint(node.inputs):
+        return node
     return replace(node, inputs=tuple(names.get(name, name) for name in node.inputs))
 
 

@@ -124,16 +124,20 @@ def lifetimes(steps: Sequence[Step], roles: Mapping[str, str], waves: Sequence[i
     of one run in any order; then spans count waves, else steps.
     """
     times = waves or range(len(steps))
-    spans: dict[str, list[Span]] = {}
+    spans: dict[str, list[list[int]]] = {}
     ended: set[str] = set()
     for time, step in zip(times, steps, strict=True):
         if isinstance(step, SwapIn):
             ended.add(step.buffer)
         for name in touched(step):
             own = spans.setdefault(name, [])
-            own.append(Span(time if not own or name in ended else own.pop().first, time))
-            ended.discard(name)
+            if not own or name in ended:
+                own.append([time, time])
+                ended.discard(name)
+            else:
+                own[-1][1] = time
         if isinstance(step, SwapOut):
             ended.add(step.buffer)
     throughout = [Span(0, max(times, default=0))]
-    return spans | {name: throughout for name, role in roles.items() if role in LASTING}
+    held = {name: [Span(*each) for each in own] for name, own in spans.items()}
+    return held | {name: throughout for name, role in roles.items() if role in LASTING}

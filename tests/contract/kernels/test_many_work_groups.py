@@ -65,7 +65,7 @@ def test_as_many_work_groups_as_a_tensor_needs(agent: Agent, backend: str, name:
     graph, options = GRAPHS[name], Options(backend, "fp16", **sharing_memory)  # type: ignore[arg-type]
     bundle = compile_graph(graph, options, Limits(), spirv_cache=shaders)
     inputs = inputs_of(graph)
-    ended = agent.run(bundle, inputs)
+    ended = agent.run(bundle, inputs, "--warmup", 0, "--samples", 1)
     assert ended.code == 0, ended.events[-1]
     wanted = evaluate(graph, inputs)
     for i, port in enumerate(bundle.plan.outputs):

@@ -100,8 +100,8 @@ def convolutions() -> tuple[Graph, Options]:
     """One of each algorithm that shares through local memory, with its largest work-group."""
     chosen = (("implicit_gemm", 3), ("im2col", 3), ("winograd", 3), ("winograd_large", 3), ("winograd_large", 7))
     made = Builder()
-    x = made.input(1, 9, 5, 6)
-    graph = made.outputs(*(made.conv(x, 10, (w, w), (1, 1), (w // 2,) * 4) for _, w in chosen))
+    x = made.input(1, 5, 5, 6)
+    graph = made.outputs(*(made.conv(x, 6, (w, w), (1, 1), (w // 2,) * 4) for _, w in chosen))
     tuned = {}
     for node, (algorithm, _) in zip(graph.nodes, chosen, strict=True):
         tiles = ALGORITHMS[algorithm].tiles(convolution_of(graph, node), Options("opencl"), LIMITS)
@@ -128,7 +128,8 @@ def separable() -> Graph:
 
 
 def moved() -> Graph:
-    return side_by_side({"t": every_transposition(), "a": addition("add", 2, 5, 3, 9), "m": addition("mul", 3, 7)})
+    sums = {"a": addition("add", 2, 5, 3, 9), "m": addition("mul", 3, 7)}
+    return side_by_side({"t": every_transposition(2, 3, 17, 18), **sums})
 
 
 def squeezed() -> Graph:

@@ -29,8 +29,9 @@ def addition(op: str, *shape: int) -> Graph:
     return build.outputs(build.node(op, [x, y], shape, activation=("relu",)))
 
 
-def every_transposition() -> Graph:
-    graphs = {f"r4_{perm}": transposition((2, 5, 19, 34), perm) for perm in permutations(range(4)) if perm[3] != 3}
+def every_transposition(*shape: int) -> Graph:
+    shape = shape or (2, 5, 19, 34)
+    graphs = {f"r4_{perm}": transposition(shape, perm) for perm in permutations(range(4)) if perm[3] != 3}
     graphs |= {f"r3_{perm}": transposition((3, 33, 17), perm) for perm in permutations(range(3)) if perm[2] != 2}
     return side_by_side({**graphs, "matrix": transposition((70, 65), (1, 0)), "row": transposition((1, 9), (1, 0))})
 
