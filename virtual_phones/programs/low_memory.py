@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 from collections.abc import Sequence
@@ -17,11 +16,10 @@ _LMKD_PID = 389
 
 
 def look(phone: Phone, pids: Sequence[int]) -> float:
-    """Look at what runs inside now; return the bytes that it may still take. A phone whose profile has no `low_memory`
-    has memory without end."""
+    """Look at what runs inside now; return the bytes that it may take: no end of them without `low_memory`."""
     limits = phone.profile.low_memory
     if limits is None:
-        return math.inf
+        return float("inf")
     used = {pid: unshared_bytes(pid) for pid in pids}
     left = phone.profile.memory_bytes - limits.system_bytes - sum(used.values()) - limits.kill_free_bytes
     if left >= 0 or not used:

@@ -34,8 +34,8 @@ _TICK_S = 0.1
 _LEAST_TICK_S = 0.01
 _IDLE_TICK_S = 1.0
 _MEMORY_LOOK_S = 0.01
-_MEMORY_BYTES_PER_S = 20e9
-"""More than programs can take: the next look comes before they could have taken what is left."""
+_TAKEN_PER_S = 20e9
+"""More bytes than programs can take: the next look comes before they could have taken what is left."""
 _MEMORY_SHARE = 0.05
 """The largest share of a core for looking at the phones' memory."""
 _SAVE_S = 30.0
@@ -183,10 +183,9 @@ class Server:
             began_s = time.thread_time()
             busy = [phone for phone in watched if phone.is_busy()]
             running = self._table.pids() if busy else {}
-            left = [low_memory.look(phone, running.get(str(phone.tree.root), [])) for phone in busy]
+            full_s = [low_memory.look(phone, running.get(str(phone.tree.root), [])) / _TAKEN_PER_S for phone in busy]
             took_s = time.thread_time() - began_s  # of the processor: on a busy machine a look lasts longer
-            full_s = min([_TICK_S, *(each / _MEMORY_BYTES_PER_S for each in left)])
-            await asyncio.sleep(max(_MEMORY_LOOK_S, full_s, took_s / _MEMORY_SHARE))
+            await asyncio.sleep(max(_MEMORY_LOOK_S, min([_TICK_S, *full_s]), took_s / _MEMORY_SHARE))
 
     async def _run_script(self) -> None:
         started = time.monotonic()

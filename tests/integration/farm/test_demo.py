@@ -50,8 +50,8 @@ def interrupted(folder: Path, words: str, times: int, program: Sequence[str]) ->
 
 @pytest.mark.parametrize(
     ("words", "times", "program"),
-    [("redis ", 1, ["-m", "farm.cli"]), ("phones ", 2, INSTALLED), ("submitted", 3, INSTALLED)],
-    ids=["start", "phones", "run"],
+    [("phones ", 1, ["-m", "farm.cli"]), ("submitted", 3, INSTALLED)],
+    ids=["start", "run"],
 )
 def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, words: str, times: int, program: Sequence[str]) -> None:
     required("redis-server"), required("adb")

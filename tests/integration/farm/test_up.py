@@ -67,14 +67,8 @@ def farm(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def apart(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "farm.cli", *arguments],
-        cwd=ROOT,
-        env=calm(),
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
+    command = [sys.executable, "-m", "farm.cli", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=calm(), capture_output=True, text=True, timeout=200)
 
 
 class Up:

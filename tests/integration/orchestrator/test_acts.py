@@ -309,18 +309,16 @@ CELLS: dict[str, Callable[[Farm], object]] = {
 
 @pytest.mark.parametrize("act", sorted(COMMANDS))
 def test_doors_have_the_same_words_and_each_names_its_actor(
-    act: str, settings: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    act: str, farm: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each door on a stage of its own. A page's text goes back in a cookie."""
-    if not settings.ledger.startswith("sqlite"):
-        pytest.skip("doors do not know which database there is")
+    """Each door on a stage of its own. A page's text goes back in a cookie. No door knows which database there is."""
     monkeypatch.setenv("LOGNAME", "me")
     said = set[str]()
     for door, does in (("command line", _by_command), ("page", _by_page), ("notebook", _by_notebook)):
         if act not in {"command line": COMMANDS, "page": FIELDS, "notebook": CELLS}[door]:
             continue
         redis.flushall()
-        own = settings.model_copy(update={"state": settings.state / door.replace(" ", "-"), "ledger_url": ""})
+        own = farm.model_copy(update={"state": farm.state / door.replace(" ", "-")})
         with Ledger(own.ledger, rest_s=0.0, retries=1) as ledger:
             stage = Stage(own, ledger, redis)
             monkeypatch.setenv("FARM_STATE", str(own.state))

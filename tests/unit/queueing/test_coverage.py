@@ -16,7 +16,7 @@ from tests.unit.queueing.make import make, request_class, run
 pytestmark = pytest.mark.unit
 
 MEAN_S = 0.01
-EXPERIMENTS = {0.5: 60, 0.7: 30, 0.8: 8, 0.9: 3}
+EXPERIMENTS = {0.5: 40, 0.7: 20, 0.8: 6, 0.9: 2}
 """By load, as many as take alike long."""
 
 
@@ -45,7 +45,7 @@ def test_intervals_hold_the_truth_or_are_not_told(seed: int) -> None:
                     assert short
                 elif not short:
                     held[name].append(figure.low <= truth <= figure.high)
-    assert len(held["p99"]) >= 30
+    assert len(held["p99"]) >= 8, "a third or so of them are long enough"
     for name, hits in held.items():
         assert sum(hits) >= 0.93 * len(hits) - 3.5 * (0.93 * 0.07 * len(hits)) ** 0.5, (name, sum(hits), len(hits))
 
