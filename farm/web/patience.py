@@ -63,7 +63,7 @@ class Patient(H11Protocol):
         self._timer = self.loop.call_later(LOOK_S, self._look)
 
     def _make_room(self) -> None:
-        """End those that waited longest, but not who is just being heard, nor who has asked before: those go by time."""
+        """End those that waited longest, not who is just being heard, nor who has asked before: those go by time."""
         known = [each for each in self.connections if isinstance(each, Patient) and each._state is h11.IDLE]
         waiting = sorted(known, key=lambda each: each._since)
         heard = [each for each in waiting if each._is_heard and each.cycle is None]
