@@ -91,6 +91,7 @@ class Crowd:
     def run(self) -> list[tuple[str, float, int]]:
         for each in self._threads:
             each.start()
+        print("begun", flush=True)
         sys.stdin.read()
         self._over.set()
         for each in self._threads:
@@ -165,6 +166,8 @@ def measured(chosen: argparse.Namespace) -> dict[str, object]:
                 if has_people
                 else None
             )
+            if crowd is not None and crowd.stdout is not None:
+                crowd.stdout.readline()  # they have begun
             found: list[Timed] = []
             before_s, ends = farm.processor_s()["pages"], time.monotonic() + chosen.seconds
             while time.monotonic() < ends:

@@ -12,8 +12,8 @@ LONGEST_S = 60.0
 
 
 class Shared(Generic[T]):
-    """What was made last under each key, for `share` times as long as it took: one at a time is made, and all together
-    take no more of a core than that. What a key names decides who may see it."""
+    """Keeps what was made under each key for `share` times as long as it took. One at a time is made, so that all together
+    take no more of a core than that. A key names all that decides who may see it."""
 
     def __init__(self, share: float) -> None:
         self._share, self._lock = share, Lock()

@@ -16,7 +16,7 @@ OF_AN_ADDRESS, OF_ALL = 16, 32
 """Connections that were heard and have sent no whole head yet: one more ends the oldest, so that who asks at once is
 heard. A laboratory behind one address may open hundreds at the same moment: each is heard before it is judged."""
 OF_LIMIT = 2
-"""Of what the server bounds, half may wait for a head, whoever they are."""
+"""Half of the connections that the server bounds may wait for a head, whoever they are."""
 HEARD_S = 0.1
 LOOK_S = 0.5
 

@@ -10,12 +10,13 @@ import os
 import random
 import re
 import socket
+import sqlite3
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path, PosixPath
 from typing import Any
 from urllib.request import urlopen
@@ -330,6 +331,30 @@ def test_no_read_waits_for_who_writes(lab: Lab, seed: int) -> None:
             assert status in (200, 403, 409), (asked, said)
         with urlopen(f"http://127.0.0.1:{lab.port}/public/{link}", timeout=5) as page:
             assert page.status == 200
+
+
+def test_no_act_takes_and_no_answer_tells_more_than_its_form(lab: Lab, seed: int) -> None:
+    """Whoever sends a property that is not theirs to set is refused; what the ledger keeps of secrets is in no list."""
+    chance, words = random.Random(seed), ("role", "owner", "submitter", "project_id", "is_admin", "sha256", "used_at")
+    for route in sorted(route for route in TABLE if route.startswith("POST ")):
+        asked, body = lab.called(route, "none")
+        status, _, said = lab.ask(asked, lab.own, {**(body or {}), f"{chance.choice(words)}_": chance.choice(["x", 1])})
+        assert status == 422 and "not permitted" in said["detail"], (route, said)
+    hook, key = lab.ledger.people.webhooks.add("https://ci.lab/", "", "none")
+    with closing(sqlite3.connect(lab.state / "ledger.sqlite")) as connection:
+        secrets = {
+            key,
+            *(row[0] for table in ("tokens", "links") for row in connection.execute(f"SELECT sha256 FROM {table}")),
+        }
+    lab.ledger.people.webhooks.end(hook)
+    lists = [route for route, (_, _, where) in TABLE.items() if route.startswith("GET ") and where != "project"]
+    text = "".join(
+        json.dumps(lab.ask(f"{route}?most=500" if route != "GET /me" else route, lab.own)[2]) for route in lists
+    )
+    assert len(secrets) > 9 and not [each for each in secrets if each in text]
+    assert {
+        lab.ask(f"{route}?most=501", lab.own)[0] for route in lists if route not in ("GET /me", "GET /hosts/closed")
+    } == {422}
 
 
 def test_what_is_done_and_what_is_refused_is_in_the_audit(lab: Lab) -> None:
