@@ -12,8 +12,8 @@ LONGEST_S = 60.0
 
 
 class Shared(Generic[T]):
-    """Keeps what was made under each key for `share` times as long as it took. One at a time is made, so that all together
-    take no more of a core than that. A key names all that decides who may see it."""
+    """Keeps what was made under each key for `share` times as long as it took. One at a time is made, so that all
+    together take no more of a core than that. A key names all that decides who may see it."""
 
     def __init__(self, share: float) -> None:
         self._share, self._lock = share, Lock()

@@ -631,6 +631,13 @@ def test_an_error_says_what_where_and_how_to_mend_it(lab: Lab) -> None:
     assert said["remedy"] is None, "names of another project are not told"
 
 
+def test_every_risk_has_a_test_that_is_there() -> None:
+    tests = "".join(path.read_text() for path in PAGE.parents[2].glob("tests/**/test_*.py"))
+    risks = re.findall(r"^\| [^|]+ \| (`test_.*) \|$", PAGE.with_name("many-readers.md").read_text(), re.MULTILINE)
+    named = [name for told in risks for name in re.findall(r"`(\w+)`", told)]
+    assert len(risks) == 10 and not [name for name in named if f"def {name}(" not in tests]
+
+
 def test_the_page_of_people_has_every_act_with_its_right() -> None:
     rows = re.findall(r"^\| (`.*?) \| (.*?) \| (.*?) \|$", PAGE.read_text(), re.MULTILINE)
     told = {name: (role, where) for names, role, where in rows for name in re.findall(r"`([^`]+)`", names)}
