@@ -6,7 +6,7 @@ A whole farm of virtual phones, as `overhead` has it. No-op jobs go over two of 
 and without them in turns; the other phones are held, so that what people submit waits. Each person follows an
 experiment's progress (a stream) and reads a page or an answer of the API every `--every` seconds; each submitter sends
 one experiment a turn. People are threads of another process, each with a token. Times are of a clock, from the request
-to the last byte.
+to the last byte. A connection that is cut off is a status of 0.
 """
 
 from __future__ import annotations
@@ -57,11 +57,15 @@ def ask(port: int, method: str, path: str, token: str, body: object = None, key:
         headers["Idempotency-Key"] = key
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=GONE_S)
     began = time.monotonic()
-    connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-    reply = connection.getresponse()
-    text = reply.read()
-    connection.close()
-    return time.monotonic() - began, reply.status, text
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+        reply = connection.getresponse()
+        status, text = reply.status, reply.read()
+        return time.monotonic() - began, status, text
+    except ConnectionError as e:
+        return time.monotonic() - began, 0, str(e).encode()
+    finally:
+        connection.close()
 
 
 def act(port: int, owner: str, deed: str, /, **given: object) -> Any:
@@ -87,6 +91,7 @@ class Crowd:
     def run(self) -> list[tuple[str, float, int]]:
         for each in self._threads:
             each.start()
+        print("begun", flush=True)
         sys.stdin.read()
         self._over.set()
         for each in self._threads:
@@ -97,8 +102,7 @@ class Crowd:
         draw = random.Random(token)
         while not self._over.wait(draw.uniform(0.0, 2 * self._every_s)):
             path = draw.choice((*PAGES, *(API + each for each in ANSWERS)))
-            with suppress(ConnectionError):
-                self._note(path, ask(self._port, "GET", path, token))
+            self._note(path, ask(self._port, "GET", path, token))
 
     def _submits(self, token: str, experiment: Any) -> None:
         if not self._over.wait(random.uniform(0.0, SUBMITTED_WITHIN_S)):
@@ -149,7 +153,7 @@ def measured(chosen: argparse.Namespace) -> dict[str, object]:
         owner, port = (farm.settings.state / "pages.token").read_text().strip(), farm.pages_port
         phones = [each for each in Inventory(redis).devices() if each.facts.kind == "phone"]
         free, held = ([each.facts.serial for each in some] for some in (phones[:FREE], phones[FREE:]))
-        act(port, owner, "hold", serials=held, note="so that jobs wait")
+        act(port, owner, "hold", serials=held, note="so that jobs wait", alone=True)
         tokens = _let_in(port, owner, chosen.people, ledger)
         desk = Desk(farm, ledger, Inventory(redis), most=FREE)
         followed = no_op("followed", blocks=chosen.jobs)
@@ -162,13 +166,16 @@ def measured(chosen: argparse.Namespace) -> dict[str, object]:
                 if has_people
                 else None
             )
+            if crowd is not None and crowd.stdout is not None:
+                crowd.stdout.readline()  # they have begun
             found: list[Timed] = []
-            ends = time.monotonic() + chosen.seconds
+            before_s, ends = farm.processor_s()["pages"], time.monotonic() + chosen.seconds
             while time.monotonic() < ends:
                 found += desk.alone(FREE * 5, f"turn-{turn}-{len(found)}")
             if crowd:
                 seen += json.loads(crowd.communicate("", timeout=GONE_S)[0])
-            turns.append({"people": has_people, **asdict(spread(found))})
+            spent_s = round(farm.processor_s()["pages"] - before_s, 2)
+            turns.append({"people": has_people, "pages_processor_s": spent_s, **asdict(spread(found))})
             print(turns[-1], flush=True)
     return {"turns": turns, **_table(seen)}
 

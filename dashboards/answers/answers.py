@@ -6,12 +6,13 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.acts.submission.labels import read_labels
-from orchestrator.answers import Story, all_in_brief, how_far, story_of, unfinished
+from orchestrator.answers import Ending, Story, all_in_brief, how_far, story_of, unfinished, when_it_ends
 from orchestrator.answers.hosts import HostView, views
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
@@ -26,10 +27,13 @@ from orchestrator.report.content import Content
 
 from .asked import Asked
 from .reading import First, Most, Name, Page, Word, cut, page, read
+from .shared import Shared
 
 SEES = Right(Role.VIEW)
 SEES_ANYTHING = Right(Role.VIEW, of="any")
 ADMINISTERS = Right(Role.ADMINISTER, of="farm")
+ENDS = Shared[Ending](20.0)
+"""Ends of experiments: thinking about them takes a twentieth of a core."""
 JOB_WORDS = "held waiting placed running ok invalid failed lost killed cancelled"
 
 
@@ -101,7 +105,10 @@ def briefs(asked: Asked, rows: Sequence[ExperimentRow]) -> list[Brief]:
 def experiment(asked: Asked, id: Name) -> dict[str, Any]:
     """Tell how far an experiment is: its jobs by state, why they wait, when it ends, what did not go well."""
     row = asked.ledger.experiment(id)
-    found = how_far(asked.ledger, row, asked.reasons(), lambda: _devices(asked))
+    ends = partial(when_it_ends, asked.ledger, row.id)
+    found = how_far(
+        asked.ledger, row, asked.reasons(), lambda: ENDS.of((asked.sources, row.id), lambda: ends(_devices(asked)))
+    )
     return found.data(unfinished(asked.ledger, row.id))
 
 

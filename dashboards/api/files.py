@@ -33,7 +33,7 @@ def add_files(app: FastAPI) -> None:
     head = "Tell in `Upload-Offset` how many bytes of a file are there, in `Upload-Complete` (`?1`) whether all are."
     put = "Send a file, of `Upload-Length` bytes, from `Upload-Offset` on: what has come stays if the line breaks."
     path = FILES + "{sha256}"
-    app.head(path, operation_id="file_held", tags=["files"], summary=head, response_class=Response, **told)(held)  # type: ignore[arg-type]
+    app.head(path, operation_id="file_held", tags=["files"], summary=head, status_code=204, **told)(held)  # type: ignore[arg-type]
     app.put(path, operation_id="send_file", tags=["files"], summary=put, status_code=204, **told)(send)  # type: ignore[arg-type]
 
 

@@ -73,7 +73,7 @@ class Upkeep:
         ready(self._farm.state).touch()
 
     def _webhooks(self) -> None:
-        tell_webhooks(self._ledger, endpoints.pages_of(self._farm.state))
+        tell_webhooks(self._ledger, endpoints.pages_of(self._farm.state), here=self._farm.webhooks_here)
 
     def _admit(self) -> None:
         access.enter(self._redis, self._ledger.standing.admitted())

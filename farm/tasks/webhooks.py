@@ -9,6 +9,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,18 +17,21 @@ from orchestrator.ledger import Ledger
 from orchestrator.ledger.people.webhooks import Due
 from orchestrator.model.errors import UnknownName
 
+from .reached import connect
+
 log = logging.getLogger(__name__)
 REPLY_S = 5.0
 AT_A_TURN = 8
 """Ends that are told in one turn, one after another."""
 
 
-def tell_webhooks(ledger: Ledger, pages: str) -> None:
-    """Note what has ended, and tell what is due. `pages`: the address of the farm's pages, where it is known."""
+def tell_webhooks(ledger: Ledger, pages: str, *, here: bool = False) -> None:
+    """Note what has ended, and tell what is due. `pages`: the address of the farm's pages, where it is known. `here`:
+    also servers of this machine itself."""
     hooks = ledger.people.webhooks
     hooks.notice()
     for each in hooks.due(AT_A_TURN):
-        error = _sent(each, _body(ledger, each, pages))
+        error = _sent(each, _body(ledger, each, pages), here=here)
         if error:
             log.warning("event=webhook_not_told webhook=%s target=%s error=%s", each.webhook, each.target, error)
         hooks.tried(each, error)
@@ -50,7 +54,7 @@ def _body(ledger: Ledger, of: Due, pages: str) -> bytes:
     return json.dumps(said, sort_keys=True).encode()
 
 
-def _sent(to: Due, body: bytes) -> str:
+def _sent(to: Due, body: bytes, *, here: bool) -> str:
     """Return what went wrong; empty: it was taken."""
     at = int(time.time())
     headers = {
@@ -60,17 +64,18 @@ def _sent(to: Due, body: bytes) -> str:
         "Farm-Signature": f"t={at},v1={signature(to.key, at, body)}",
     }
     try:
-        status = _answered(to.url, body, headers)
+        status = _answered(to.url, body, headers, here=here)
     except (OSError, ValueError, http.client.HTTPException) as e:
         return f"{urlsplit(to.url).hostname} cannot be told: {e or type(e).__name__}"
     return "" if 200 <= status < 300 else f"{urlsplit(to.url).hostname} answers {status}"
 
 
-def _answered(url: str, body: bytes, headers: Mapping[str, str]) -> int:
+def _answered(url: str, body: bytes, headers: Mapping[str, str], *, here: bool) -> int:
     """Return the status of the answer, which alone is read. No proxy is asked, and no redirection followed."""
     parts = urlsplit(url)
     made = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = made(parts.hostname or "", parts.port, timeout=REPLY_S)
+    connection._create_connection = partial(connect, here=here)  # type: ignore[attr-defined]
     try:
         connection.request("POST", f"{parts.path or '/'}{'?' * bool(parts.query)}{parts.query}", body, headers)
         return connection.getresponse().status

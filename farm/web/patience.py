@@ -16,7 +16,7 @@ OF_AN_ADDRESS, OF_ALL = 16, 32
 """Connections that were heard and have sent no whole head yet: one more ends the oldest, so that who asks at once is
 heard. A laboratory behind one address may open hundreds at the same moment: each is heard before it is judged."""
 OF_LIMIT = 2
-"""Of what the server bounds, half may wait for a head, whoever they are."""
+"""Half of the connections that the server bounds may wait for a head, whoever they are."""
 HEARD_S = 0.1
 LOOK_S = 0.5
 
@@ -63,7 +63,7 @@ class Patient(H11Protocol):
         self._timer = self.loop.call_later(LOOK_S, self._look)
 
     def _make_room(self) -> None:
-        """End those that waited longest, not who is just heard, nor who has asked before: those go by time."""
+        """End those that waited longest, not who is just being heard, nor who has asked before: those go by time."""
         known = [each for each in self.connections if isinstance(each, Patient) and each._state is h11.IDLE]
         waiting = sorted(known, key=lambda each: each._since)
         heard = [each for each in waiting if each._is_heard and each.cycle is None]

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.ledger.rows import block_label, label
-from orchestrator.model.device import Device
 from orchestrator.model.live.waiting import WaitReason
 from orchestrator.model.record import Outcome
 from orchestrator.model.stopped import Stopped
 
-from .ending import Ending, when_it_ends
+from .ending import Ending
 from .waiting import Wait, wait_data, why_jobs_wait
 
 if TYPE_CHECKING:
@@ -104,14 +103,14 @@ def how_far(
     ledger: Ledger,
     row: ExperimentRow,
     reasons: Mapping[str, WaitReason] | None,
-    devices: Callable[[], Sequence[Device] | None],
+    ends: Callable[[], Ending],
 ) -> Standing:
-    """`reasons`: what the scheduler says, None where none does. `devices`: as placement sees them, asked for where it
-    is not over. Raises ServiceDown."""
+    """`reasons`: what the scheduler says, None where none does. `ends`: tells its end, asked where it is not over.
+    Raises ServiceDown."""
     return Standing(
         row=row,
         waits=why_jobs_wait(ledger, reasons, row.id),
-        ends=None if row.finished else when_it_ends(ledger, row.id, devices()),
+        ends=None if row.finished else ends(),
         problems=problems_of(ledger, row),
         stopped=tuple(ledger.stopped(row.id).get(row.id, ())),
     )

@@ -9,7 +9,8 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 from redis import Redis
@@ -30,6 +31,8 @@ from .owners import in_one_place, owners
 log = logging.getLogger(__name__)
 
 _MOMENTARY = {"seen_at": 0.0, "reading": None}
+READ = 128
+"""Announcements that are kept as they were read: those who look look more often than a host announces."""
 M = TypeVar("M", bound=Model)
 _REASONS = TypeAdapter(dict[str, WaitReason])
 
@@ -223,10 +226,15 @@ def _parsed(key: str, text: str, model: type[M]) -> M | None:
     try:
         if len(text) > keys.ANNOUNCED_BYTES:
             raise ValueError(f"longer than {keys.ANNOUNCED_BYTES} bytes")
-        return model.model_validate_json(text, extra="ignore")
+        return cast("M", _read(model, text))
     except (ValueError, RecursionError) as e:
         log.warning("%s in Redis cannot be read and is skipped: %s", key, _first_line(e))
         return None
+
+
+@lru_cache(maxsize=READ)
+def _read(model: type[Model], text: str) -> Model:
+    return model.model_validate_json(text, extra="ignore")
 
 
 def _first_line(error: Exception) -> str:

@@ -87,7 +87,7 @@ class Database:
         guard(self._engine, self._left_out)
         self._writer = self._engine.execution_options(farm_write=True)
         self._reader = self._engine.execution_options(farm_kept={})
-        """What rooms of the ledger keep of what they read: none of it in a transaction that writes."""
+        """Rooms of the ledger keep here what they have counted; a transaction that writes has none of it."""
         self._together = _Together()
         try:
             self._prepare()

@@ -45,6 +45,8 @@ class Settings(BaseSettings):
     """Port of the farm's pages, on loopback. 0: a free one."""
     pages_private: bool = False
     """True if looking at the pages takes the farm's token, too: else every user of this machine may look."""
+    webhooks_here: bool = False
+    """True if webhooks may call servers of this machine itself, by its loopback."""
     prometheus_url: str = ""
     """The URL of the Prometheus that scrapes the farm, for the charts of its pages; empty: they have none."""
     host: str = Field(default_factory=lambda: socket.gethostname().split(".")[0] or "host", pattern=HOST_NAME)

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from dashboards.web import shown
+from dashboards.web.contents import KEPT
 from dashboards.web.page import Asked, Page, Pager, found_experiment
 from orchestrator.answers import problems_of, reason_lines, why_jobs_wait
 from orchestrator.ledger import ExperimentRow, Ledger
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 MOST = 50
 MOST_JOBS = 100
 MOST_PROBLEMS = 30
+_SHOWN: dict[int, tuple[Content, dict[str, Any]]] = {}
 
 
 def experiments(asked: Asked) -> Page:
@@ -59,7 +61,16 @@ def experiment(asked: Asked) -> Page:
 
 
 def _results(content: Content) -> dict[str, Any]:
-    """Show what `farm results` prints, by the functions that it uses."""
+    """Show what `farm results` prints, by the functions that it uses; once while the content is kept."""
+    known = _SHOWN.get(id(content))
+    of, found = known if known is not None else (content, _shown(content))
+    _SHOWN[id(content)] = of, found
+    for oldest in [*_SHOWN][:-KEPT]:
+        _SHOWN.pop(oldest, None)
+    return found
+
+
+def _shown(content: Content) -> dict[str, Any]:
     from orchestrator.report.parts import answer, results
     from orchestrator.report.sections import SETUP, sections
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import Connection, select
 
 from orchestrator.ledger.database import parts
 from orchestrator.ledger.queue.lanes import choices_of
 from orchestrator.ledger.queue.tallies import Tally, having, tallies
 from orchestrator.ledger.rows import JobState, WaitingGroup
-from orchestrator.ledger.tables import EXPERIMENTS, JOBS, LANES, number_of
+from orchestrator.ledger.tables import EXPERIMENTS, JOBS, LANES
 
 
 def waiting_groups(
     connection: Connection, looked_at: Iterable[str], experiment_id: str | None = None
 ) -> list[WaitingGroup]:
     """Return one experiment's groups or all, by priority and submission; with those of `looked_at` that still wait."""
-    mine = [JOBS.c.state == JobState.WAITING]
-    if experiment_id is not None:
-        mine.append(JOBS.c.experiment == number_of(experiment_id))
-    members = _members(connection, looked_at, mine)
-    waiting = _waiting(connection, experiment_id)
+    members, waiting = _members(connection, looked_at), _waiting(connection, experiment_id)
     first = dict[int, tuple[int, int, int]]()
     for each in waiting:
         place = (-each.priority, each.experiment, each.sequence)
@@ -35,7 +31,7 @@ def waiting_groups(
 def waiting_in_brief(connection: Connection, looked_at: Iterable[str]) -> list[WaitingGroup]:
     """The same of all experiments, at a cost that grows with `looked_at` and not with the groups: one by one are those
     in which such jobs wait, and the rest of each experiment is one group without devices."""
-    members = _members(connection, looked_at, [JOBS.c.state == JobState.WAITING])
+    members = _members(connection, looked_at)
     named = _named(connection, members)
     waiting = _waiting(connection)
     jobs = _by_lane(waiting)
@@ -47,15 +43,15 @@ def waiting_in_brief(connection: Connection, looked_at: Iterable[str]) -> list[W
     return [*groups, *(WaitingGroup(each, (), left, ()) for each, left in rest if left)]
 
 
-def _members(
-    connection: Connection, looked_at: Iterable[str], mine: Sequence[ColumnElement[bool]]
-) -> dict[int, list[str]]:
-    """Lane -> which of these jobs wait in it; both in order of priority and submission."""
-    what = select(-JOBS.c.priority, JOBS.c.experiment, JOBS.c.sequence, JOBS.c.lane_id, JOBS.c.id).where(*mine)
+def _members(connection: Connection, looked_at: Iterable[str]) -> dict[int, list[str]]:
+    """Lane -> which of these jobs wait in it; both in order of priority and submission. They are found by their ids
+    alone: a database that is also asked for their state may look at all that wait."""
+    what = select(-JOBS.c.priority, JOBS.c.experiment, JOBS.c.sequence, JOBS.c.lane_id, JOBS.c.id, JOBS.c.state)
     found = [row for part in parts(looked_at) for row in connection.execute(what.where(JOBS.c.id.in_(part)))]
     members: dict[int, list[str]] = defaultdict(list)
-    for *_, lane, job_id in sorted(tuple(row) for row in found):
-        members[lane].append(job_id)
+    for *_, lane, job_id, state in sorted(tuple(row) for row in found):
+        if state == JobState.WAITING:
+            members[lane].append(job_id)
     return members
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
 from orchestrator.ledger.queue.lanes import devices_of
+from orchestrator.ledger.queue.tallies import having, tallies
 from orchestrator.ledger.rows import JobState
-from orchestrator.ledger.tables import ATTEMPTS, CHOICE_DEVICES, EXPERIMENTS, JOBS, LANES, TEMPLATES, number_of
+from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS, TEMPLATES, number_of
 from orchestrator.model.record import Outcome
 
 NEWEST = 10_000
@@ -98,10 +99,11 @@ def _under_way(connection: Connection, experiment_id: str) -> tuple[UnderWay, ..
 
 
 def _rivals(connection: Connection, experiment_id: str) -> dict[str, int]:
-    own = select(func.max(JOBS.c.priority)).where(JOBS.c.experiment == number_of(experiment_id)).scalar_subquery()
-    waits = (JOBS.c.state == JobState.WAITING) & (JOBS.c.experiment != number_of(experiment_id))
-    lanes = select(JOBS.c.lane_id).where(waits, JOBS.c.priority >= own).distinct()
-    of_lane = LANES.join(CHOICE_DEVICES, CHOICE_DEVICES.c.choice_id == LANES.c.choice_id)
-    others = func.count(LANES.c.experiment.distinct())
-    counted = select(CHOICE_DEVICES.c.serial, others).select_from(of_lane).where(LANES.c.id.in_(lanes))
-    return {serial: int(count) for serial, count in connection.execute(counted.group_by(CHOICE_DEVICES.c.serial))}
+    number = connection.scalar(select(number_of(experiment_id)))
+    if number is None:
+        return {}
+    own = max((each.priority for each in tallies(connection, [number])), default=0)
+    others = [each for each in having(connection, JobState.WAITING) if each != number]
+    waits = [t for t in tallies(connection, others) if t.state is JobState.WAITING and t.priority >= own]
+    devices = devices_of(connection, {each.lane for each in waits})
+    return Counter(serial for _, serial in {(t.experiment, serial) for t in waits for serial in devices[t.lane]})

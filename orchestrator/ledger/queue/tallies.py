@@ -51,7 +51,7 @@ class Tally(NamedTuple):
     priority: int
     jobs: int
     sequence: int
-    """That of the first of them."""
+    """The place of the first of them in its experiment."""
 
     @property
     def word(self) -> str:

@@ -10,12 +10,13 @@ import os
 import random
 import re
 import socket
+import sqlite3
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path, PosixPath
 from typing import Any
 from urllib.request import urlopen
@@ -343,6 +344,30 @@ def test_no_read_waits_for_who_writes(lab: Lab, seed: int) -> None:
             assert page.status == 200
 
 
+def test_no_act_takes_and_no_answer_tells_more_than_its_form(lab: Lab, seed: int) -> None:
+    """Whoever sends a property that is not theirs to set is refused; what the ledger keeps of secrets is in no list."""
+    chance, words = random.Random(seed), ("role", "owner", "submitter", "project_id", "is_admin", "sha256", "used_at")
+    for route in sorted(route for route in TABLE if route.startswith("POST ")):
+        asked, body = lab.called(route, "none")
+        status, _, said = lab.ask(asked, lab.own, {**(body or {}), f"{chance.choice(words)}_": chance.choice(["x", 1])})
+        assert status == 422 and "not permitted" in said["detail"], (route, said)
+    hook, key = lab.ledger.people.webhooks.add("https://ci.lab/", "", "none")
+    with closing(sqlite3.connect(lab.state / "ledger.sqlite")) as connection:
+        secrets = {
+            key,
+            *(row[0] for table in ("tokens", "links") for row in connection.execute(f"SELECT sha256 FROM {table}")),
+        }
+    lab.ledger.people.webhooks.end(hook)
+    lists = [route for route, (_, _, where) in TABLE.items() if route.startswith("GET ") and where != "project"]
+    text = "".join(
+        json.dumps(lab.ask(f"{route}?most=500" if route != "GET /me" else route, lab.own)[2]) for route in lists
+    )
+    assert len(secrets) > 9 and not [each for each in secrets if each in text]
+    assert {
+        lab.ask(f"{route}?most=501", lab.own)[0] for route in lists if route not in ("GET /me", "GET /hosts/closed")
+    } == {422}
+
+
 def test_what_is_done_and_what_is_refused_is_in_the_audit(lab: Lab) -> None:
     target = lab.submitted("vision.submit-2")[0]
     assert lab.ask("POST /acts/cancel", lab.tokens["vision.submit"], {"targets": [target]})[0] == 403
@@ -615,6 +640,13 @@ def test_an_error_says_what_where_and_how_to_mend_it(lab: Lab) -> None:
     assert (status, said["cause"]) == (404, "unknown_name") and "of-none" in said["remedy"]
     said = lab.ask("POST /acts/cancel", lab.tokens["speech.administer"], {"targets": ["of-nobody"]})[2]
     assert said["remedy"] is None, "names of another project are not told"
+
+
+def test_every_risk_has_a_test_that_is_there() -> None:
+    tests = "".join(path.read_text() for path in PAGE.parents[2].glob("tests/**/test_*.py"))
+    risks = re.findall(r"^\| [^|]+ \| (`test_.*) \|$", PAGE.with_name("many-readers.md").read_text(), re.MULTILINE)
+    named = [name for told in risks for name in re.findall(r"`(\w+)`", told)]
+    assert len(risks) == 10 and not [name for name in named if f"def {name}(" not in tests]
 
 
 def test_the_page_of_people_has_every_act_with_its_right() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import http.client
 import itertools
+import json
 import random
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote, unquote, urlencode
 from xml.etree import ElementTree
@@ -179,17 +181,29 @@ def test_a_page_offers_what_may_be_done_and_nothing_else(web: Web) -> None:
         assert rooms - {"/me"} <= {path for path in PAGES if may(PAGES[path], place, role)}, name
 
 
-def test_who_may_not_view_a_project_sees_nothing_of_it(web: Web) -> None:
-    """A name is on no page, while its jobs wait and run; nor by a stream, which ends with its session."""
+def test_who_may_not_view_a_project_sees_nothing_of_it(web: Web, seed: int) -> None:
+    """A name is on no page and in no list of the API, while its jobs wait and run, whoever asked just before, or asks
+    at the same moment; nor by a stream, which ends with its session."""
+    chance = random.Random(seed)
     name, job = web.lab.submitted("secret")
     assert web.lab.ledger.begin_attempt(job, "A", "lab", 15.0) is not None
     waits = web.lab.submitted("hidden")[0]
     web.lab.ledger.people.links.make(name, "vision", "somebody", "of-secret", time.time() + 60.0)
     pages = [path for path, (_, where) in PAGES.items() if where == "any"]
-    for path in pages:
-        text = web.ask(web.address(path), "speech.administer")[2]
-        assert not re.search(r"of-(secret|hidden|somebody)", text), path
-    seen = "".join(web.ask(web.address(path), "vision.view")[2] for path in pages)
+    lists = ["GET /experiments", "GET /links", "GET /devices", "GET /hosts", "GET /projects"]
+    viewers = ["vision.view", *chance.choices(["vision.view", "speech.administer", "none"], k=2), "speech.administer"]
+    asked = [(each, viewer) for each in [*pages, *lists] for viewer in chance.sample(viewers, len(viewers))]
+
+    def told(what: str, viewer: str) -> str:
+        if what in lists:
+            return json.dumps(web.lab.ask(what, web.lab.tokens[viewer])[2])
+        return web.ask(web.address(what), viewer)[2]
+
+    with ThreadPoolExecutor(2) as threads:
+        texts = [*threads.map(lambda each: told(*each), asked)]
+    for (what, viewer), text in zip(asked, texts, strict=True):
+        assert viewer == "vision.view" or not re.search(r"of-(secret|hidden|somebody)", text), (what, viewer)
+    seen = "".join(text for (_, viewer), text in zip(asked, texts, strict=True) if viewer == "vision.view")
     assert name in seen and waits in seen
     token, cookie = web.lab.ledger.people.tokens.make("speech.view", ADMIN, "", "", None, Use.SESSION)
     connection = http.client.HTTPConnection("127.0.0.1", web.lab.port, timeout=60)

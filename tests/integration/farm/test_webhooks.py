@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import json
 import random
 import threading
@@ -77,10 +78,10 @@ def test_each_end_is_told_once_and_signed(taker: HTTPServer, ledger: Ledger, see
     for name in late:
         ledger.cancel(name)
         if chance.random() < 0.5:
-            tell_webhooks(ledger, "http://farm/")
+            tell_webhooks(ledger, "http://farm/", here=True)
     ledger.nights.begin("night-1", "suite", 4e9, b"{}", over=True)
     for _ in range(6):
-        tell_webhooks(ledger, "http://farm/")
+        tell_webhooks(ledger, "http://farm/", here=True)
     told = [(path, json.loads(body)) for path, _, body in came]
     assert sorted(said["id"] for path, said in told if path == "/all?a=1") == sorted([*late, "night-1"])
     assert sorted(said["id"] for path, said in told if path == "/own?a=1") == [
@@ -110,7 +111,7 @@ def test_what_is_not_taken_is_tried_again_and_given_up(
     answers += [302, 500]
     waits = list[float]()
     for _ in range(webhooks.MOST_TRIES + 3):
-        tell_webhooks(ledger, "")
+        tell_webhooks(ledger, "", here=True)
         (soon, *_) = [*sorted(each for each in _next(ledger)), None]
         if soon is None:
             break
@@ -122,8 +123,24 @@ def test_what_is_not_taken_is_tried_again_and_given_up(
     assert found[good].error == "" and "cannot be told" in found[away].error and _next(ledger) == []
     submitted(ledger, "e-2", "common", over=True)
     hooks.end(good)
-    tell_webhooks(ledger, "")
+    tell_webhooks(ledger, "", here=True)
     assert len(came) == 3 and hooks.one(away) is not None, "who was removed is told nothing"
+
+
+def test_no_name_makes_the_farm_call_its_own_machine_or_the_link(taker: HTTPServer, ledger: Ledger, seed: int) -> None:
+    chance, port = random.Random(seed), taker.server_port
+    own, v4 = ipaddress.IPv4Address(2130706432 + chance.randrange(1, 1 << 24)), ipaddress.IPv4Address("127.0.0.1")
+    link = ipaddress.IPv4Address("169.254.0.0") + chance.randrange(1, 1 << 16)
+    hosts = ["localhost", str(own), str(int(own)), "[::1]", f"[::ffff:{own}]", "0.0.0.0", "[::]", str(link)]
+    hosts += [f"[::ffff:{link}]", "[ff02::1]", "[fd00:ec2::254]", f"[64:ff9b::{v4}]", f"[2002:{0x7F00:x}:{1:x}::]"]
+    for host in hosts:
+        ledger.people.webhooks.add(f"http://{host}:{port}/", "", "me")
+    submitted(ledger, "e-1", "common", over=True)
+    for _ in range(2):
+        tell_webhooks(ledger, "")
+    found = [(each.url, each.error) for each in ledger.people.webhooks.every()]
+    assert taker.came == [] and len(found) == len(hosts)  # type: ignore[attr-defined]
+    assert all("this machine itself" in error or "webhooks are not sent there" in error for _, error in found), found
 
 
 def _next(ledger: Ledger) -> list[float]:

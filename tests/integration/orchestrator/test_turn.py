@@ -7,6 +7,7 @@ import random
 import sqlite3
 import time
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -221,6 +222,32 @@ class Farm:
             self.sequence.setdefault(a.job_id, 0)
 
 
+def as_counted_anew(ledger: Ledger, file: Path, chance: random.Random) -> None:
+    """What a ledger keeps of its counts, beside its file read row by row; and any page of its jobs, in their order."""
+    of = "SELECT e.id AS name, j.* FROM jobs j JOIN experiments e ON e.sequence = j.experiment ORDER BY 3, 4"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.row_factory = sqlite3.Row
+        rows = connection.execute(of).fetchall()
+    words = [(row["name"], row["outcome"] if row["state"] == "done" else row["state"]) for row in rows]
+    counts = Counter(words)
+    seen = {(each.id, word): jobs for each in ledger.experiments() for word, jobs in each.counts.items()}
+    assert seen == counts and ledger.counts() == Counter(word for _, word in words)
+    first, most = chance.randrange(6), chance.randrange(1, 9)
+    waiting = [row["id"] for row in sorted(rows, key=lambda row: -row["priority"]) if row["state"] == "waiting"]
+    page = ledger.listed.waiting(first, most)
+    assert ([row.job_id for row in page.rows], page.total) == (waiting[first : first + most], len(waiting))
+    if words:
+        name, word = chance.choice(words)
+        told = chance.choice([(), (word,)])
+        mine = [
+            row["id"] for row, at in zip(rows, words, strict=True) if at[0] == name and (not told or at == (name, word))
+        ]
+        page = ledger.listed.jobs(name, told, first, most)
+        assert ([row.job_id for row in page.rows], page.total) == (mine[first : first + most], len(mine))
+        groups = ledger.waiting_groups((), name)
+        assert sum(each.jobs for each in groups) == counts[name, "waiting"]
+
+
 QUICK = {"deadline": None, "phases": (Phase.generate,), "derandomize": True}
 FIXTURES = [HealthCheck.function_scoped_fixture]
 
@@ -239,6 +266,7 @@ def test_following_changes_places_what_a_look_at_everything_does(
         for _ in range(steps):
             tried.random.choice(tried.acts)()
             tried.turn()
+            as_counted_anew(ledger, Path(url.removeprefix("sqlite:///")), tried.random)
         rows = reversed(ledger.audit.newest(len(tried.audit) + 1))
         assert [(row.who, row.door, row.act, row.target) for row in rows] == tried.audit
 
