@@ -15,15 +15,15 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
     "kernels": 49_155,  # 690: packed weights on GPUs and once in memory, norms in products; 1_120: spellings
-    "orchestrator": 56_195,  # 3_100: people, shares, links, webhooks; 135: several workloads; 765: heat
-    "workers": 18_375,  # 55: causes of engines; 100: versions of engines; 1_000: tools for phones; 1_890: packages
+    "orchestrator": 56_775,  # 580: labels, history, complaints of phones; 3_100: people, shares, links, webhooks
+    "workers": 18_430,  # 55: clocks, losses of adb; 55: causes of engines; 100: versions of engines; 1_000: tools
     "device_agent": 19_405,  # 40: norms in products; 335: packed weights; 155: heat, answers served; 440: generation
-    "virtual_phones": 8_275,  # 55: phases of power
-    "farm": 13_945,  # 935: log in from afar, doors; links, shares; 200: people; 125: `rank`; 125: `infer`; 500: sizes
-    "dashboards": 6_475,  # 965: people log in, files, the calendar; 880: the API; 300: downloads
+    "virtual_phones": 8_320,  # 45: a screen; 55: phases of power
+    "farm": 14_130,  # 185: `farm devices` by hand; 935: log in from afar, doors; links, shares; 200: people
+    "dashboards": 6_530,  # 60: forms of phones; 965: people log in, files, the calendar; 880: the API; 300: downloads
     "client": 440,
     "benchmarks": 11_885,  # 35: packed tokens, a copy at load; 210: people who read and submit; 350: tokens
-    "tests": 82_075,  # 1_600: shares, people, doors, webhooks, packed GPUs; 670: people; 535: heat; 470: spellings
+    "tests": 82_365,  # 290: hosts distrusted, phones; 1_600: shares, people, doors, webhooks, packed GPUs; 670: people
 }
 
 

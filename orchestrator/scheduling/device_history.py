@@ -13,6 +13,8 @@ from orchestrator.model.device import Device, Health
 log = logging.getLogger(__name__)
 
 LOOK_S = 30.0
+AT_ONCE = 500
+"""Rows of one look: a turn is not to wait for those of ten thousand phones, once."""
 
 
 class DeviceHistory:
@@ -30,7 +32,7 @@ class DeviceHistory:
         known, now = self._known if self._known is not None else self._ledger.standing.newest(), time.time()
         said = [was_of(device, now) for device in devices if device.state.health is Health.READY]
         changed = [was for was in said if was.serial not in self._full and not was.is_as(known.get(was.serial))]
-        if changed:
+        if changed := changed[:AT_ONCE]:
             self._full.update(full := self._ledger.standing.add_history(changed))
             if full:
                 log.error("event=history_full devices=%d: their host has shown too many", len(full))

@@ -96,7 +96,7 @@ class Web:
         finally:
             connection.close()
 
-    def act(self, what: str, name: str, **fields: str) -> str:
+    def act(self, what: str, name: str, /, **fields: str) -> str:
         """Return what a form's act told."""
         cookie = self.cookies[name][1]
         form = {**fields, "form_token": self.access._signed("form", cookie)}
@@ -168,6 +168,9 @@ def test_a_page_offers_what_may_be_done_and_nothing_else(web: Web) -> None:
     owner = "vision.submit"
     experiment, _ = web.lab.experiments[owner] = web.lab.submitted(f"{owner}-again")
     web.lab.ledger.place_of(experiment)
+    told = web.act("reserve", "farm.operate", target="A", begins="2 h", until="3 h", name="speech", note="demo")
+    number = next(each.id for each in web.lab.ledger.standing.reservations() if each.is_reserved)
+    assert "A is reserved for speech from" in told
     for name in web.lab.roles:
         place, role = web.lab.roles[name]
         _, _, text = web.ask(f"/experiments/{experiment}", name)
@@ -175,10 +178,16 @@ def test_a_page_offers_what_may_be_done_and_nothing_else(web: Web) -> None:
             offered = f"/do/{quote(act)}" in text
             assert offered is allowed(f"POST /acts/{act.replace(' ', '-')}", place, role, mine=False), (act, name)
         _, _, text = web.ask("/devices/A", name)
-        assert ("/do/hold" in text) is allowed("POST /acts/hold", place, role, mine=False), name
+        for act in ("hold", "describe"):
+            assert (f"/do/{act}" in text) is allowed(f"POST /acts/{act}", place, role, mine=False), (act, name)
+        _, _, text = web.ask("/calendar", name)
+        assert "for speech" in text
+        for act in ("reserve", "unreserve"):
+            assert (f"/do/{act}" in text) is allowed(f"POST /acts/{act}", place, role, mine=False), (act, name)
         _, _, text = web.ask("/", name)
         rooms = {path for path in PAGES if f'<a href="{path}"' in text.partition("</header>")[0]}
         assert rooms - {"/me"} <= {path for path in PAGES if may(PAGES[path], place, role)}, name
+    assert "is no more reserved" in web.act("unreserve", "farm.operate", target=str(number))
 
 
 def test_who_may_not_view_a_project_sees_nothing_of_it(web: Web, seed: int) -> None:
