@@ -19,11 +19,11 @@ LINES = {
     "workers": 18_375,  # 55: causes of engines; 100: versions of engines; 1_000: tools for phones; 1_890: packages
     "device_agent": 19_405,  # 40: norms in products; 335: packed weights; 155: heat, answers served; 440: generation
     "virtual_phones": 8_275,  # 55: phases of power
-    "farm": 14_020,  # 75: bundles; 935: log in from afar, doors; links, shares; 200: people; 125: `rank`; 500: sizes
+    "farm": 14_090,  # 145: bundles, pages afar; 935: log in from afar, doors; links, shares; 200: people; 500: sizes
     "dashboards": 6_545,  # 70: links to nights; 965: people log in, files, the calendar; 880: the API; 300: downloads
     "client": 440,
     "benchmarks": 11_875,  # 25: packed tokens; 210: people who read and submit; 100: packed weights; 250: tokens
-    "tests": 82_300,  # 225: bundles; 1_600: shares, people, doors, webhooks, packed GPUs; 670: people; 535: heat
+    "tests": 82_360,  # 285: bundles; 1_600: shares, people, doors, webhooks, packed GPUs; 670: people; 535: heat
 }
 
 
