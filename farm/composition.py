@@ -48,6 +48,7 @@ def compose(
     phones = _phones(settings, profiles, real_phones=real_phones)
     exporter_port, note = _port(ports, "exporter_port", settings, "the metrics", "tell Prometheus")
     pages_port, pages_note = _port(ports, "pages_port", settings, "the pages", "the address says which")
+    people_port, people_note = _port(ports, "people_port", settings, "people", "tell them") if reach else (0, "")
     endpoints = Endpoints(
         **_own(settings, phones.server, profiles),
         redis_url=server.url,
@@ -58,6 +59,7 @@ def compose(
         files_url=reach.web_url if reach else "",
         exporter_port=exporter_port,
         pages_port=pages_port,
+        people_url=reach.people_url(people_port) if reach else "",
     )
     parts = [server.part(), *phones.parts]
     parts += [
@@ -67,6 +69,7 @@ def compose(
         *([services.web(reach)] if reach else []),
         services.exporter(exporter_port, settings.state, note),
         services.pages(pages_port, settings.state, pages_note),
+        *([services.people(reach, people_port, people_note)] if reach else []),
     ]
     return Composition(tuple(parts), _environment(settings, endpoints), endpoints)
 

@@ -44,6 +44,8 @@ class Endpoints(BaseModel):
     exporter_port: int
     pages_port: int = 0
     """The port of the pages, on loopback; 0: none are served."""
+    people_url: str = ""
+    """The address of the pages for people of other machines (`--listen`); empty: none are served to them."""
     virtual_phones: int = 0
 
     @field_serializer("redis_password", "ledger_url", when_used="json")
@@ -96,7 +98,8 @@ def pages_of(state: Path) -> str:
 
 def address_of(settings: Settings) -> str:
     """Return the address of the pages of this farm, or of the one that one is logged in to; no stroke ends it."""
-    return (settings.server or pages_of(settings.state)).rstrip("/")
+    found = read(settings.state)
+    return (settings.server or (found.people_url or found.pages_url if found else "")).rstrip("/")
 
 
 def clear(state: Path) -> None:

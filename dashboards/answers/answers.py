@@ -58,6 +58,8 @@ class Brief(BaseModel):
     project: str
     submitted_at: float
     submitter: str
+    origin: str
+    """The lab in which it was measured, in words; empty: here."""
     finished: bool
     jobs: int
     counts: dict[str, int]

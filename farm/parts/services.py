@@ -74,21 +74,30 @@ def exporter(port: int, state: Path, note: str = "") -> Part:
 
 def web(reach: Reach) -> Part:
     """Serves files to hosts. It is ready when it answers."""
+    return _by_tls(reach, "web", "farm.web", reach.web_port, "health", reach.web_url)
+
+
+def people(reach: Reach, port: int, note: str = "") -> Part:
+    """Serves the pages to people of other machines. It is ready when it answers."""
+    detail = reach.people_url(port) + note
+    return _by_tls(reach, "people", "farm.web.pages", port, "static/icon.svg", detail, "--name", reach.address)
+
+
+def _by_tls(reach: Reach, name: str, module: str, port: int, asked: str, detail: str, *more: str) -> Part:
     own = reach.certificate()
     trusted = ssl.create_default_context(cafile=reach.authority.certificate)
-    command = (*PYTHON, "farm.web", "--address", reach.bind, "--port", str(reach.web_port))
-
-    url = f"https://{reach.bind}:{reach.web_port}/health"
+    command = (*PYTHON, module, "--address", reach.bind, "--port", str(port), *more)
+    bind = f"[{reach.bind}]" if ":" in reach.bind else reach.bind
 
     def renew() -> None:
         reach.certificate()
 
     return Part(
-        name="web",
+        name=name,
         command=(*command, "--certificate", str(own.certificate), "--key", str(own.key)),
-        detail=reach.web_url,
+        detail=detail,
         before_start=renew,
-        is_ready=partial(_answers, url, context=trusted),
+        is_ready=partial(_answers, f"https://{bind}:{port}/{asked}", context=trusted),
     )
 
 

@@ -39,6 +39,10 @@ class Reach:
     def web_url(self) -> str:
         return f"https://{_in_url(self.address)}:{self.web_port}"
 
+    def people_url(self, port: int) -> str:
+        """Return the address of the pages for people of other machines."""
+        return f"https://{_in_url(self.address)}:{port}/"
+
     def certificate(self) -> Certificate:
         """The certificate of all servers of this farm; made or renewed where that is due."""
         return self.authority.issue("farm", {self.address, self.bind, "127.0.0.1", "localhost"})

@@ -1,4 +1,5 @@
-"""`python -m farm.web.pages --port N`: serve the pages of the farm of `FARM_STATE` on loopback until SIGTERM."""
+"""`python -m farm.web.pages --port N`: serve the pages of the farm of `FARM_STATE` until SIGTERM, on loopback, or with
+`--name`, `--address`, `--certificate` and `--key` to other machines."""
 
 from __future__ import annotations
 
@@ -30,6 +31,7 @@ from orchestrator.system.process import begin
 from .patience import Patient
 
 CONNECTIONS = 400
+LOOPBACK_IP = "127.0.0.1"
 REPLY_S = 2.0
 GIVES_WAY_S = 0.0005
 """The time after which a computing thread gives way to a page's, which returns from the database some thirty times."""
@@ -39,7 +41,7 @@ GIVES_WAY_S = 0.0005
 class Listening:
     """The address at which the pages are served."""
 
-    address: str = "127.0.0.1"
+    address: str = LOOPBACK_IP
     port: int = 0
     name: str = ""
     """The name by which other machines reach the pages; empty: this machine alone."""
@@ -149,9 +151,12 @@ class Sources:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
+    for name, default in (("address", LOOPBACK_IP), ("name", ""), ("certificate", ""), ("key", "")):
+        parser.add_argument(f"--{name}", default=default)
     given = parser.parse_args()
     begin()
-    serve(settings().state, Listening(port=given.port))
+    own = Certificate(Path(given.certificate), Path(given.key)) if given.certificate else None
+    serve(settings().state, Listening(given.address, given.port, given.name, own))
 
 
 if __name__ == "__main__":

@@ -80,6 +80,7 @@ def in_brief(row: ExperimentRow, waits: Iterable[Wait], stopped: Iterable[Stoppe
         "project": row.project,
         "submitted_at": row.submitted_at,
         "submitter": row.submitter,
+        "origin": row.origin.text if row.origin else "",
         "finished": row.finished,
         "jobs": sum(row.counts.values()),
         "counts": {word: count for word, count in row.counts.items() if count},

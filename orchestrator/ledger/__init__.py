@@ -7,7 +7,7 @@ budget is used up.
 
 from .attempts import Start
 from .figures import Apart, Renewed
-from .incoming.imports import Imported
+from .incoming.imports import Imported, Tried
 from .ledger import Ledger
 from .queue.listed import AttemptRow, JobPage, ListedJob
 from .queue.news import WaitingLane
@@ -55,6 +55,7 @@ __all__ = [
     "RunningRow",
     "Schedule",
     "Start",
+    "Tried",
     "UnderWay",
     "WaitingLane",
     "Work",

@@ -24,7 +24,7 @@ from .aggregates.queue import name_in
 from .database import count_up
 from .queue import changes, extension
 from .queue.tallies import tallies, words
-from .rows import OPEN, AnyRow, ExperimentRow, JobState, read_row, readable, readable_rows
+from .rows import OPEN, AnyRow, ExperimentRow, JobState, Origin, read_row, readable, readable_rows
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, NIGHTS, number_of
 from .templates import NewJobs
 
@@ -47,6 +47,7 @@ def columns(
     exclusions: Iterable[Exclusion] = (),
     by: str | None = None,
     project: str = COMMON,
+    origin: Origin | None = None,
 ) -> dict[str, Any]:
     """The row of an experiment. `number`: in the order of submission."""
     return {
@@ -57,6 +58,7 @@ def columns(
         "submitted_at": time.time(),
         "submitted_by": user() if by is None else by[:100],
         "project": project,
+        "origin": json.dumps(asdict(origin)) if origin is not None else "",
     }
 
 
@@ -173,12 +175,13 @@ def retry(connection: Connection, target: str) -> list[str]:
 
     Where a strategy decides, a kill is an answer: of such an experiment the lost and failed ones. The strategy is asked
     again when they are over. They have their whole budget again; their attempts and records
-    stay. Raises UnknownName where there is neither.
+    stay. What another lab measured is not run here. Raises UnknownName where there is neither.
     """
     meant = (JOBS.c.experiment == number_of(target)) | (JOBS.c.id == target)
     known = connection.execute(select(JOBS.c.id).where(meant).limit(1)).first()
     if known is None and not is_there(connection, target):
         raise _unknown(connection, target)
+    meant &= JOBS.c.experiment.in_(select(EXPERIMENTS.c.sequence).where(EXPERIMENTS.c.origin == ""))
     statement = (
         update(JOBS)
         .where(meant, JOBS.c.state == JobState.DONE, JOBS.c.outcome.in_(_to_retry(connection, target)))
@@ -216,6 +219,7 @@ def _row(row: AnyRow, counts: dict[str, int]) -> ExperimentRow:
             submitter=row.submitted_by,
             project=row.project,
             counts=counts,
+            origin=Origin(**json.loads(row.origin)) if row.origin else None,
         ),
     )
 

@@ -32,7 +32,7 @@ from .figures import Apart, Energies, Renewed, Selector
 from .guard import unseen
 from .incoming import imports
 from .incoming.dead_records import DeadRecords
-from .incoming.imports import Imported
+from .incoming.imports import Beside, Imported
 from .people.audit import Audit
 from .queue import extension
 from .queue.groups import waiting_groups, waiting_in_brief
@@ -407,9 +407,11 @@ class Ledger:
                 found = figures.renew(connection, wanted[start : start + figures.BATCH])
             yield found
 
-    def adopt(self, experiment_id: str, experiment: Experiment, found: Iterable[Imported]) -> bool:
+    def adopt(
+        self, experiment_id: str, experiment: Experiment, found: Iterable[Imported], beside: Beside | None = None
+    ) -> bool:
         """Store what somebody else measured, all or nothing; False where the experiment is there already."""
-        return imports.adopt(self._database, experiment_id, experiment, list(found))
+        return imports.adopt(self._database, experiment_id, experiment, found, beside or Beside())
 
     def pruned(self, experiment_id: str) -> dict[str, int]:
         """File of an archive (empty: none) -> raw records of an experiment that the ledger has no more."""

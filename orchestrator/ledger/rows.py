@@ -72,6 +72,27 @@ class WaitingGroup:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """The lab in which an experiment was measured, which is not this one."""
+
+    lab: str
+    experiment: str
+    """Its id there."""
+    submitted_at: float
+    """Unix time."""
+    submitter: str
+    exported_at: float
+    version: str
+    """The pocketfarm that wrote the bundle."""
+
+    @property
+    def text(self) -> str:
+        """`imported: measured in the lab berlin as first-1, 2026-11-23`."""
+        day = time.strftime("%Y-%m-%d", time.localtime(self.submitted_at))
+        return f"imported: measured in the lab {self.lab} as {self.experiment}, {day}"
+
+
+@dataclass(frozen=True)
 class ExperimentRow:
     """An experiment, and how far it is."""
 
@@ -84,6 +105,8 @@ class ExperimentRow:
     project: str
     counts: Mapping[str, int]
     """Jobs by state (held, waiting, placed, running, cancelled) or, where done, by outcome."""
+    origin: Origin | None = None
+    """None: it is this farm's own."""
 
     @property
     def finished(self) -> bool:

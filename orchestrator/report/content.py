@@ -47,6 +47,8 @@ class Content(Model):
 
     experiment_id: str
     experiment: Experiment
+    origin: str = ""
+    """The lab in which it was measured, in words; empty: here."""
     outcomes: dict[str, int]
     """Jobs by outcome; those without a record are `waiting` or `running`."""
     summaries: tuple[Summary, ...]
@@ -98,13 +100,14 @@ def build(
     labels: Sequence[int] | None = None,
     stopped: Sequence[Stopped] = (),
     between_runs: float | None = None,
+    origin: str = "",
     now: float,
 ) -> Content:
     """Derive a report's content. `cells` must hold the cell of every block. `blocks`: with what rows hold apart.
 
     `made`: blocks that are over of each (serial, cell id), those without a record included. `jobs`: those of each
     device that no other may run, by outcome or state. `labels`: the right class of each example, where the workload
-    has a set.
+    has a set. `origin`: the lab in which it was measured, in words.
     """
     newest = sorted(newest_attempts(blocks), key=lambda block: (block.started_at, block.job_id))
     mode, watched = experiment.sampling.mode, experiment.sampling.is_watched
@@ -117,6 +120,7 @@ def build(
     return Content(
         experiment_id=experiment_id,
         experiment=experiment,
+        origin=origin,
         outcomes=dict(outcomes),
         summaries=summaries,
         blocks=tuple(newest),

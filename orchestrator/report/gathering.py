@@ -47,6 +47,7 @@ def gather(
         labels=labels,
         stopped=ledger.stopped(row.id).get(row.id, ()),
         between_runs=_between_runs(ledger, row),
+        origin=row.origin.text if row.origin else "",
         now=time.time(),
     )
 

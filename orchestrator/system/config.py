@@ -41,6 +41,9 @@ class Settings(BaseSettings):
     """Port on which hosts reach the Redis of `farm up --listen`, by TLS."""
     web_port: int = Field(default=7443, ge=1, le=65535)
     """Port on which hosts reach the files of `farm up --listen`, by HTTPS."""
+    people_port: int = Field(default=8443, ge=0, le=65535)
+    """Port on which people of other machines reach the pages and the API of `farm up --listen`, by HTTPS; 0: a free
+    one."""
     pages_port: int = Field(default=8420, ge=0, le=65535)
     """Port of the farm's pages, on loopback. 0: a free one."""
     pages_private: bool = False

@@ -6,16 +6,20 @@ which of them: `celery inspect`, Flower and its metrics.
 
 from __future__ import annotations
 
+import http.client
 import json
+import re
+import ssl
 import subprocess
 import sys
 import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import onnx
 import psutil
@@ -81,9 +85,9 @@ FAR = "virtual-galaxy_s7-lab2-0"
 
 @pytest.fixture(scope="module")
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFarm]:
-    ports = {"FARM_REDIS_PORT": str(free_port()), "FARM_WEB_PORT": str(free_port())}
+    ports = {f"FARM_{name}_PORT": str(free_port()) for name in ("REDIS", "WEB", "PEOPLE")}
     state = tmp_path_factory.mktemp("first") / "farm"
-    with running_farm(state, phones=1, options=["--listen", "127.0.0.1"], more=ports) as started:
+    with running_farm(state, phones=1, options=["--listen", "127.0.0.1", "--admin", "anna"], more=ports) as started:
         yield started
 
 
@@ -114,6 +118,29 @@ def second(lab2: Path) -> Iterator[subprocess.Popen[bytes]]:
         finally:
             process.terminate()
             process.wait(60)
+
+
+def test_the_first_administrator_comes_by_a_link_that_counts_once(farm: RunningFarm) -> None:
+    log = farm.state.with_name("up.log")
+    eventually(lambda: "/password#" in log.read_text(), READY_S)
+    (link,) = re.findall(r"https://127\.0\.0\.1:(\d+)/password#(\S+)", log.read_text())
+    trusted = ssl.create_default_context(cafile=farm.state / "tls" / "ca.crt")
+
+    def ask(path: str, form: dict[str, str] | None = None, cookie: str = "") -> tuple[int, str]:
+        connection = http.client.HTTPSConnection("127.0.0.1", int(link[0]), timeout=60, context=trusted)
+        kind = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": cookie}
+        with closing(connection):
+            connection.request("POST" if form else "GET", path, urlencode(form or {}), kind)
+            reply = connection.getresponse()
+            return reply.status, str(reply.headers.get("Set-Cookie"))
+
+    def set_password(text: str) -> tuple[int, str]:
+        return ask("/password", {"token": link[1], "password": text, "again": text})
+
+    status, cookie = set_password("correct horse battery")
+    assert status == 303 and "Secure" in cookie and "HttpOnly" in cookie and "SameSite=strict" in cookie
+    assert set_password("another horse battery")[0] == 403
+    assert [ask("/audit", cookie=each)[0] for each in ("", cookie.partition(";")[0])] == [303, 200]
 
 
 def test_celery_s_tools_show_which_block_runs_on_which_phone_of_which_host(

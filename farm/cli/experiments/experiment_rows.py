@@ -47,6 +47,8 @@ def show_one(found: Told) -> None:
     """Print one, with what it waits for, when it ends, what was excluded from it and what did not end well."""
     console = out()
     console.print(table_of([found]))
+    if found["origin"]:
+        console.print(f"  {found['origin']}", soft_wrap=True, markup=False, highlight=False)
     if found["ends"] is not None:
         console.print(f"  {Ending.of(found['ends']).text}", soft_wrap=True, markup=False, highlight=False)
     _show_waits(found)

@@ -6,14 +6,15 @@ import os
 import signal
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from farm.access import existing_settings, none_runs, settings_of
-from farm.cli.output import JsonOption, StateOption, log, out, print_json
-from orchestrator.model.errors import SetupError
+from farm.cli.output import JsonOption, StateOption, log, out, print_json, say, show_error
+from orchestrator.model.errors import FarmError, SetupError
 
 STYLES = {
     "ready": "green",
@@ -66,6 +67,12 @@ def up(
             help="Join the farm of another machine as a host; the file comes from `farm host add`.",
         ),
     ] = "",
+    admin: Annotated[
+        str,
+        typer.Option(
+            "--admin", metavar="NAME", help="With --listen: let its first administrator in, by a link that counts once."
+        ),
+    ] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -74,14 +81,17 @@ def up(
     Without --virtual it uses the phones of this machine's adb server. Ctrl-C ends everything that it started; the next
     `farm up` resumes the jobs that were running.
 
-    With --join it runs only an adb server and a worker, for the farm that wrote the file.
+    With --join it runs only an adb server and a worker, for the farm that wrote the file. With --listen people of other
+    machines reach the pages and the API, by HTTPS under the farm's own authority.
 
-    Example: `farm up --virtual 4`
+    Example: `farm up --virtual 4`, `farm up --listen farm.lab --admin anna`
     """
     from farm.up import run_farm
 
     if listen and join:
         raise typer.BadParameter("a host of another farm lets no hosts in", param_hint="--listen")
+    if admin and not listen:
+        raise typer.BadParameter("give --listen, too: else nobody reaches the pages", param_hint="--admin")
     run_farm(
         settings_of(state),
         virtual,
@@ -90,7 +100,7 @@ def up(
         listen=listen,
         join=join,
         say=_say,
-        ready=lambda found: _ready(found, as_json),
+        ready=lambda found: _ready(found, as_json, admin, state),
     )
 
 
@@ -98,7 +108,7 @@ def _say(part: str, what: str, detail: str) -> None:
     log().print(f"[bold]{part:<10}[/bold] [{STYLES.get(what, 'default')}]{what:<8}[/] {detail}", soft_wrap=True)
 
 
-def _ready(found: endpoints.Endpoints, as_json: bool) -> None:
+def _ready(found: endpoints.Endpoints, as_json: bool, admin: str, state: Path | None) -> None:
     if as_json:
         print_json({"ready": True, "endpoints": public(found)})
     if found.joined:
@@ -110,6 +120,33 @@ def _ready(found: endpoints.Endpoints, as_json: bool) -> None:
         return
     log().print(f"[bold green]The farm is up[/] (pid {found.pid}): {found.pages_url}. Ctrl-C ends it.")
     log().print(f"for programs: {found.api_url}/openapi.json", highlight=False, soft_wrap=True)
+    if found.people_url:
+        ca = (settings_of(state).state / "tls" / "ca.crt").absolute()
+        from_elsewhere = f"from elsewhere: {found.people_url}, farm login {found.people_url} --ca {ca.name}  ({ca})"
+        log().print(from_elsewhere, markup=False, highlight=False, soft_wrap=True)
+    if admin:
+        _let_in(admin, state)
+
+
+def _let_in(name: str, state: Path | None) -> None:
+    """Make somebody who is not let in yet the administrator of the farm, and print the link that sets the password."""
+    from farm.cli.people.people import invite
+    from farm.doors import open_door
+    from orchestrator import acts
+    from orchestrator.model.people import Role
+
+    try:
+        with open_door(settings_of(state).state) as door:
+            if not door.act(acts.people.add_person, name).did:
+                say(f"{name} is let in already; a new link: farm people password {name}")
+                return
+            door.act(acts.people.grant_role, name, Role.ADMINISTER, "")
+            done, link = invite(door, name, settings_of(state))
+    except FarmError as e:
+        show_error(str(e.args[0]), e.remedy)
+        return
+    for text in (*done.lines, link):
+        say(text)
 
 
 def public(found: endpoints.Endpoints) -> dict[str, Any]:

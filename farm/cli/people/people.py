@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -12,6 +12,11 @@ from farm.cli.output import JsonOption, StateOption, show_done, show_list
 from farm.doors import open_door
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Person
+
+if TYPE_CHECKING:
+    from farm.doors.door import Door
+    from orchestrator.acts import Done
+    from orchestrator.system.config import Settings
 
 group = typer.Typer(
     name="people",
@@ -84,7 +89,6 @@ def password(
     """
     from pydantic import SecretStr
 
-    from farm import endpoints
     from orchestrator import acts
 
     settings = settings_of(state)
@@ -93,9 +97,17 @@ def password(
             text = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
             show_done(door.act(acts.passwords.set_password, name, SecretStr(text)), as_json=as_json)
             return
-        done = door.act(acts.passwords.invite_person, name)
-    link = f"{endpoints.address_of(settings)}/password#{done.data['token']}"
+        done, link = invite(door, name, settings)
     show_done(done, as_json=as_json, once=link, link=link)
+
+
+def invite(door: Door, name: str, settings: Settings) -> tuple[Done, str]:
+    """Make the link by which somebody sets their password, once; return it behind its act. Raises FarmError."""
+    from farm import endpoints
+    from orchestrator import acts
+
+    done = door.act(acts.passwords.invite_person, name)
+    return done, f"{endpoints.address_of(settings)}/password#{done.data['token']}"
 
 
 def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:

@@ -17,6 +17,8 @@ from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOptio
 from farm.doors import open_door
 from orchestrator.model.errors import SetupError
 
+from .bundles import BundleOption, LabOption, write_bundle
+
 Form = Literal["parquet", "csv", "json"]
 What = Literal["samples", "layers", "power", "predictions", "tokens"]
 
@@ -55,16 +57,24 @@ def export(
             show_default="EXPERIMENT-WHAT.FORMAT",
         ),
     ] = None,
+    bundle: BundleOption = None,
+    lab: LabOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write one row per sample or prediction, with device, source, axes, block, attempt, phase and outcome.
 
     Attempts that do not count are included; the column `outcome` marks them. `farm import samples` reads the
-    CSV of samples and of layers. Needs no running farm.
+    CSV of samples and of layers. With `--bundle` it writes all of an experiment that is over, with its report, into one
+    file, which `farm import --bundle` reads in another lab. Needs no running farm.
 
-    Example: `farm export latest -o samples.csv`
+    Example: `farm export latest -o samples.csv`, `farm export latest --bundle first.zip --lab berlin`
     """
+    if bundle is not None:
+        if form or what or output:
+            raise typer.BadParameter("a bundle has all: give no --format, --what and --output", param_hint="--bundle")
+        write_bundle(experiment, bundle, lab, state, as_json=as_json)
+        return
     ending = Path(output or "").suffix.removeprefix(".").lower()
     kind: Form = form if form is not None else "csv" if ending == "csv" else "json" if ending == "json" else "parquet"
     if output == STANDARD_OUTPUT and (as_json or (kind == "parquet" and sys.stdout.isatty())):

@@ -11,10 +11,13 @@ import typer
 from farm.access import open_ledger, settings_of
 from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json
 
+from .bundles import BundleOption, read_bundle
+
 group = typer.Typer(
     name="import",
-    help="Import measurements of others into the ledger, marked as imports.\n\n"
-    "Example: `farm import samples logs.csv` (`--state DIR`, `--json`)",
+    help="Import measurements of others into the ledger, marked as imports: a table, or (`--bundle`) an "
+    "experiment of another lab.\n\n"
+    "Example: `farm import samples logs.csv`, `farm import --bundle first.zip` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
 
@@ -24,9 +27,14 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, rich_help_panel=EXPERIMENTS)
 
 
-@group.callback()
-def _group() -> None:
-    """Keep `samples` a command of its own."""
+@group.callback(invoke_without_command=True)
+def _group(
+    context: typer.Context, bundle: BundleOption = None, state: StateOption = None, as_json: JsonOption = False
+) -> None:
+    if bundle is not None and context.invoked_subcommand is None:
+        read_bundle(bundle, state, as_json=as_json)
+    elif bundle is not None or context.invoked_subcommand is None:
+        raise typer.BadParameter("give `--bundle FILE`, or `samples FILE.csv`", param_hint="--bundle")
 
 
 def samples(

@@ -7,12 +7,14 @@ from datetime import datetime
 from orchestrator.ledger.people.kept import Ends, Kept
 from orchestrator.model.errors import UnknownName
 
+LISTS = {"token": "`farm tokens list`", "link": "`farm links list`", "webhook": "`farm webhooks list`"}
+
 
 def end(kept: Kept[Ends], what: str, name: str) -> tuple[Ends, bool]:
-    """End one; return it, and whether it counted until now. Raises UnknownName, which names the `what`s' list."""
+    """End one; return it, and whether it counted until now. `what`: a key of `LISTS`. Raises UnknownName."""
     found = kept.one(name)
     if found is None:
-        raise UnknownName(f"there is no {what} {name!r}", remedy=f"`farm {what}s list` says which there are")
+        raise UnknownName(f"there is no {what} {name!r}", remedy=f"{LISTS[what]} says which there are")
     return found, kept.end(name)
 
 

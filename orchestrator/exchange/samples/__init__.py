@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.exchange.delimited_table import Table
-from orchestrator.ledger import Imported, Ledger
+from orchestrator.ledger import Imported, Ledger, Tried
 from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.event import Layer, Sample
 from orchestrator.model.experiment import Conditions, Experiment, Matrix, Measure, Sampling, Workload, why_taken
@@ -79,7 +79,7 @@ def _blocks(experiment_id: str, content: Content, now: float) -> Iterator[Import
     for index, (key, attempts) in enumerate(content.blocks.items()):
         job = _job(experiment_id, content.cells[key.cell_id], key)
         at, numbered = now + index * TICK_S, sorted(attempts.items())
-        yield Imported(job, tuple(_record(job, number, attempt, at) for number, attempt in numbered))
+        yield Imported(job, tuple(Tried.of(_record(job, number, attempt, at)) for number, attempt in numbered))
 
 
 def _job(experiment_id: str, cell: ForeignCell, key: BlockKey) -> ForeignJob:

@@ -153,7 +153,7 @@ def test_a_damaged_page_and_a_missing_parent_are_found(tmp_path: Path) -> None:
         ledgers.filled(ledger, 5)
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("DELETE FROM experiments")  # without foreign keys
-        connection.execute("INSERT INTO experiments SELECT 'other', 1, '{}', '[]', 1.0, 1.0, '', 'common'")
+        connection.execute("INSERT INTO experiments SELECT 'other', 1, '{}', '[]', 1.0, 1.0, '', 'common', ''")
     _, faults = found(url)
     assert any("names a row of experiments" in fault.what for fault in faults)
     with closing(sqlite3.connect(file)) as connection:

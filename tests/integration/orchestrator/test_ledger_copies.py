@@ -10,22 +10,56 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from argon2 import PasswordHasher
+from argon2.profiles import CHEAPEST
 from redis import Redis
 from sqlalchemy import text
 
 from orchestrator.coordination import keys
 from orchestrator.coordination.record_stream import forget_receipts
 from orchestrator.ledger import KeepResult, Ledger
+from orchestrator.ledger.people import passwords
 from orchestrator.ledger.schema import FIRST_VERSION
 from orchestrator.ledger.upkeep import copies
 from orchestrator.model.errors import SetupError
+from orchestrator.model.people import Door, Kind, Role
 from orchestrator.model.record import Outcome
+from orchestrator.model.rights import Actor, Grants, Terms
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.system.config import Settings
 from tests.integration.orchestrator import ledgers
 from tests.integration.orchestrator.test_migrations import filled
 from workers.spool import Spool
+
+
+def test_people_come_back_with_all_that_lets_them_in(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passwords, "HASHER", PasswordHasher.from_parameters(CHEAPEST))
+    copy = tmp_path / "copy"
+    with Ledger(url) as ledger:
+        people = ledger.people
+        people.add("anna", Kind.PERSON)
+        people.add_project("vision", "of cameras", Terms(share=2.0))
+        people.grant("anna", Role.OPERATE, "vision")
+        people.passwords.set("anna", "correct horse battery")
+        token = people.tokens.make("anna", Role.SUBMIT, "", "", None)[1]
+        secret = people.links.make("a", "vision", "anna", "", 9e9)[1]
+        people.webhooks.add("http://127.0.0.1:9/", "vision", "anna")
+        ledger.audit.note(Actor("anna", Door.PAGE, Grants()), "cancel", "a", "done")
+        told = [people.every(), people.projects(), people.tokens.every(), people.links.every(), people.webhooks.every()]
+        copies.backup(url, copy)
+        people.end("anna")
+    copies.restore(url, copy, tmp_path)
+    with Ledger(url) as ledger:
+        people = ledger.people
+        assert told == [
+            people.every(), people.projects(), people.tokens.every(), people.links.every(), people.webhooks.every()
+        ]  # fmt: skip
+        bearer, link = people.tokens.bearer(token), people.links.shown(secret)
+        assert bearer is not None and bearer.grants.projects == {"vision": Role.SUBMIT} and link is not None
+        tried = ("correct horse battery", "another horse")
+        assert [people.passwords.fits("anna", each) for each in tried] == [True, False]
+        assert [row.act for row in ledger.audit.newest(9)] == ["cancel"]
 
 
 def test_tokens_never_go_back_and_what_the_copy_lacks_is_measured_again(url: str, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def archive(
     with database.read() as connection:
         if still := set(experiments) - set(over_since(connection)):
             raise NoData(f"{', '.join(sorted(still))}: not over yet", remedy="wait, or `farm cancel` what is open")
-        head = {"format": FORMAT, "experiments": [_experiment(connection, name) for name in experiments]}
+        head = {"format": FORMAT, "experiments": [head_of(connection, name) for name in experiments]}
     partial, written = file.with_name(file.name + ".partial"), dict[tuple[str, int], str]()
     schema = SCHEMA.with_metadata({METADATA_KEY: json.dumps(head).encode()})
     rows = 0
@@ -97,7 +97,7 @@ def archive(
         make_file(partial)
         with parquet.ParquetWriter(partial, schema, compression="zstd") as writer:
             for name in experiments:
-                for part in _parts(database, name):
+                for part in parts_of(database, name):
                     writer.write_table(pa.Table.from_pylist(part, schema=schema))
                     written |= {(r["job_id"], r["attempt"]): r["record_sha256"] for r in part if r["record_sha256"]}
                     rows += len(part)
@@ -116,7 +116,8 @@ def archive(
     return Archived(file, size, digest, tuple(experiments), len(written))
 
 
-def _experiment(connection: Connection, name: str) -> dict[str, Any]:
+def head_of(connection: Connection, name: str) -> dict[str, Any]:
+    """Return the row of an experiment, with its templates by their hash. Raises UnknownName, Unreadable."""
     one(connection, name)  # can be read
     row = connection.execute(select(EXPERIMENTS).where(EXPERIMENTS.c.id == name)).one()
     templates = select(TEMPLATES).where(TEMPLATES.c.experiment == row.sequence)
@@ -128,7 +129,8 @@ def _template(row: AnyRow) -> dict[str, str]:
     return {"cell_id": row.cell_id, "label": row.label, "body": unpack(row.body).decode()}
 
 
-def _parts(database: Database, name: str) -> Iterator[list[dict[str, Any]]]:
+def parts_of(database: Database, name: str) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows of an archive that an experiment has, in order of its jobs, `BATCH` jobs at a time."""
     last = -1
     while True:
         with database.read() as connection:

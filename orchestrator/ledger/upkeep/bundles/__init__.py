@@ -1,0 +1,8 @@
+"""Carry an experiment to another lab in one file: all that was asked for and recorded, with its report."""
+
+from __future__ import annotations
+
+from .read import Brought, take_in
+from .write import write
+
+__all__ = ["Brought", "take_in", "write"]
