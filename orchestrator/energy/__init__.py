@@ -4,7 +4,7 @@ from .block import BlockEnergy, block_energy, check_comparable, why_no_energy
 from .charge import ChargeCheck, charge_check
 from .rise import evidence_of_rise
 from .sources import battery_draw_a, calibration, draw_of, gauge_trace, origins, series_trace
-from .throttling import LatencyChange, first_cap_change, latency_change
+from .throttling import LatencyChange, latency_change
 from .trace import Trace, cumulative_j, energy_j, plain_mean_w, time_mean_w
 from .uncertainty import estimate, integrate_j
 from .validity import find_invalid
@@ -26,7 +26,6 @@ __all__ = [
     "estimate",
     "evidence_of_rise",
     "find_invalid",
-    "first_cap_change",
     "gauge_trace",
     "integrate_j",
     "latency_change",

@@ -60,20 +60,14 @@ def change_of(timed_ms: Sequence[float]) -> LatencyChange | None:
 
 
 def find_clock_cap(record: Record, readings: Sequence[Power]) -> Iterator[Invalidity]:
-    """Yield falls of caps until the end of the load: caps that rise while the phone cools down do no harm."""
-    if found := first_cap_change(record, readings):
-        change, after = found
-        detail = f"{change} at {since_start_s(record, after):.1f} s of the block"
-        yield Invalidity(code=InvalidCode.CLOCK_CAP, detail=detail)
-
-
-def first_cap_change(record: Record, readings: Sequence[Power]) -> tuple[str, Power] | None:
-    """The first change of a clock's cap until the end of the load, in words, with the reading that shows it."""
+    """Yield the first change of a cap until the end of the load: caps that rise while the phone cools down do no
+    harm."""
     load = phase_window(record, "load")
     for before, after in pairwise(p for p in readings if load and p.t_ns * NS <= load.end_s):
         if change := _cap_change(before, after):
-            return change, after
-    return None
+            detail = f"{change} at {since_start_s(record, after):.1f} s of the block"
+            yield Invalidity(code=InvalidCode.CLOCK_CAP, detail=detail)
+            return
 
 
 def _cap_change(before: Power, after: Power) -> str:

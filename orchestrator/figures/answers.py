@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import pairwise
 from statistics import median, quantiles
 
-from orchestrator.energy import block_energy, calibration, first_cap_change
+from orchestrator.energy import block_energy, calibration
 from orchestrator.energy.gauge_readings import gauge_readings
 from orchestrator.model import telemetry
 from orchestrator.model.event import Sample
@@ -52,12 +52,6 @@ def between_tokens_p99_ms(record: Record) -> float | None:
 
 CAPACITY_C = 1e3, 1e5
 """Coulombs between which a phone's battery has its capacity; else the counter counts something else."""
-
-
-def tokens_to_throttling(record: Record) -> float | None:
-    """Return the tokens that were generated from the load's start until a clock's cap changed; None where none did."""
-    found = first_cap_change(record, record.power) if _answers(record) else None
-    return None if found is None else sum(at <= found[1].t_ns for each in _answers(record) for at in each.token_ns)
 
 
 def tokens_per_percent(record: Record) -> float | None:

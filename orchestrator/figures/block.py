@@ -26,7 +26,7 @@ from orchestrator.model.record import (
 from .plateau import Plateau
 from .times import Mean, Times
 
-FIGURES_VERSION = 4
+FIGURES_VERSION = 5
 
 
 class Rate(Model):

@@ -134,11 +134,6 @@ QUANTITIES: dict[str, Quantity] = {
         "From one token to the next, the 99th percentile of a block.",
         margin=0.10, between=0.02, of=answers.between_tokens_p99_ms,
     ),
-    "tokens to throttling": Quantity(
-        "", "farm_results_tokens_to_throttling", 1.0,
-        "Tokens that a language model generates from the load's start until a clock's cap changes.",
-        more_is_worse=False, of=answers.tokens_to_throttling,
-    ),
     "tokens per battery percent": Quantity(
         "", "farm_results_tokens_per_battery_percent", 1.0,
         "Tokens that a hundredth of the battery's charge generates, by all that the phone draws meanwhile.",

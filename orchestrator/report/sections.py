@@ -22,7 +22,7 @@ TOKENS = {
     "first token": ("first token ms", False), "between tokens": ("between tokens ms", False),
     "between tokens p99": ("p99", False), "prompt energy": ("J/prompt token", False),
     "generated energy": ("J/token", True), "tokens per battery percent": ("tokens per %", False),
-    "tokens to throttling": ("to throttling", False), "model size": ("model", False),
+    "model size": ("model", False),
 }  # fmt: skip
 """Quantities of answers, with their columns, and whether a terminal has room for their intervals."""
 SHOWN_SHARE = 0.01

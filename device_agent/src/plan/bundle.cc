@@ -1,5 +1,9 @@
 #include "bundle.h"
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include "system/sha256.h"
 
 namespace pocketfarm {
@@ -14,13 +18,25 @@ Status verify(const MappedFile& file, const std::string& path, const std::string
                                        sha256.substr(0, 16) + "...; push the bundle again"};
 }
 
+Result<Plan> read_plan(const std::string& path) {
+  const auto text = read_file(path, kMaxPlanBytes);
+  if (!text) return text.error();
+  return parse_plan(*text);
+}
+
+// What a plan was parsed from takes several times its text, which glibc keeps for itself.
+void release_freed_memory() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+}
+
 }  // namespace
 
 Result<Bundle> Bundle::read(const std::string& folder) {
-  auto text = read_file(folder + "/plan.json", kMaxPlanBytes);
-  if (!text) return text.error();
-  auto plan = parse_plan(*text);
+  auto plan = read_plan(folder + "/plan.json");
   if (!plan) return plan.error();
+  release_freed_memory();
   Bundle bundle{std::move(*plan), std::make_shared<std::map<std::string, MappedFile>>()};
   auto& files = *bundle.files;
   for (const auto& [name, sha256] : bundle.plan.files) {

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.exchange.token_rows import token_rows
 from orchestrator.figures import answers
 from orchestrator.model.device import OURS, EngineFacts
-from orchestrator.model.event import Phase, Power, Sample
+from orchestrator.model.event import Power, Sample
 from orchestrator.model.experiment import Experiment
 from orchestrator.spec.expansion.expand import cells_of, expand
 from tests.unit.report.records import cell, record
@@ -124,24 +124,6 @@ def test_temperatures_and_clocks_stand_beside_each_token(seed: int) -> None:
     assert sum(row["token_ms"] for row in rows) == pytest.approx(  # type: ignore[misc]
         sum(each.token_ns[-1] - each.start_ns for each in found.samples) / 1e6
     )
-
-
-def test_tokens_until_a_clock_is_capped(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    plain = record(cell("cpu"), [1.0, 1.0, 1.0])
-    found = plain.model_copy(update={"samples": tuple(_answer(each, rng) for each in plain.samples)})
-    timed = [at for each in found.samples if each.phase == "timed" for at in each.token_ns]
-    start, end = found.samples[1].start_ns, timed[-1]
-    capped = int(rng.integers(start, end))
-    power = tuple(
-        Power(seq=0, t_ns=at, gpu_cap_hz=5 * 10**8 if at < capped else 3 * 10**8)
-        for at in sorted([*map(int, np.linspace(start, end, 9)), capped])
-    )
-    load = Phase(seq=0, t_ns=end, phase="load", start_ns=start, end_ns=end)
-    hot = found.model_copy(update={"power": power, "phases": (load,)})
-    assert answers.tokens_to_throttling(hot) == sum(at <= capped for at in timed)
-    cool = tuple(each.model_copy(update={"gpu_cap_hz": 5 * 10**8}) for each in power)
-    assert answers.tokens_to_throttling(hot.model_copy(update={"power": cool})) is None
 
 
 def _answer(sample: Sample, rng: np.random.Generator) -> Sample:
