@@ -40,7 +40,7 @@ def submitted(ledger: Ledger, serials: str = "AB") -> Expansion:
 def done(ledger: Ledger, job: Job) -> None:
     assignment = ledger.begin_attempt(job.job_id, job.candidates[0], "lab", 1.0)
     assert assignment is not None
-    ledger.keep(make.record(job, attempt=1, token=assignment.token, outcome=Outcome.OK))
+    ledger.keep(make.record(job, attempt=1, token=assignment.token, serial=assignment.serial, outcome=Outcome.OK))
 
 
 def lanes(ledger: Ledger, expansion: Expansion) -> list[Lane]:
