@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,6 @@ import pytest
 from tests.contract.agent.conftest import agent, agent_binary
 
 __all__ = ["agent", "agent_binary"]
-
-
-@pytest.fixture(scope="package", autouse=True)
-def compile_quickly() -> Iterator[None]:
-    """Lavapipe leaves out LLVM's optimisations, a quarter of what it takes for a kernel that is new."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GALLIVM_PERF", "nopt")
-        yield
 
 
 @pytest.fixture(scope="session")
