@@ -56,17 +56,16 @@ class Module:
         return tuple(self._imports())
 
     def _imports(self) -> Iterator[Import]:
-        typed = {id(node) for block in self.nodes if _is_typing_block(block) for node in ast.walk(block)}
+        blocks = filter(_is_typing_block, self.nodes) if "TYPE_CHECKING" in self.text else ()
+        typed = {id(node) for block in blocks for node in ast.walk(block)}
         top = {id(node) for node in self.tree.body}
-        for node in self.nodes:
+        for node in (each for each in self.nodes if isinstance(each, ast.Import | ast.ImportFrom)):
             for target in self._targets(node):
-                yield Import(target, getattr(node, "lineno", 0), id(node) in top, id(node) in typed)
+                yield Import(target, node.lineno, id(node) in top, id(node) in typed)
 
-    def _targets(self, node: ast.AST) -> list[str]:
+    def _targets(self, node: ast.Import | ast.ImportFrom) -> list[str]:
         if isinstance(node, ast.Import):
             return [alias.name for alias in node.names]
-        if not isinstance(node, ast.ImportFrom):
-            return []
         base = node.module or ""
         if node.level:
             parts = self.package.split(".")

@@ -601,6 +601,30 @@ def test_names_say_what_things_are() -> None:
     assert not files + classes
 
 
+NO_SUBJECT = re.compile(
+    r"(?:Of|As|By|In|For|So|What|Whether|Where|How|Why|Who|Whose|Which|That|Those|Such|From|To|Into|Up|At|On|Over|With"
+    r"|Without|Between|Along|Beside|Only|Also|If|Around|After|Before|Beyond|Behind|Below|Until|Since|Within|Instead"
+    r"|Neither|Not|Among|Under|Than|Even|Just|Per|And|Or|Across|When|While|Always)\b"
+)
+
+
+def test_a_docstring_begins_with_a_subject_or_an_imperative() -> None:
+    """ "Of two sums." is a riddle; "Return the larger of two sums." is a docstring. A field's text is one, too."""
+    holders = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = {module.where: module.nodes for module in MODULES.values()}
+    beside = [path for room in ("benchmarks", "scripts") for path in sorted((ROOT / room).rglob("*.py"))]
+    nodes |= {path.relative_to(ROOT).as_posix(): tuple(ast.walk(ast.parse(path.read_text()))) for path in beside}
+    checked = {
+        f"{where}:{each.lineno}": each.value.value
+        for where, every in nodes.items()
+        for holder in every
+        for each in (holder.body if isinstance(holder, holders) else ())
+        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and isinstance(each.value.value, str)
+    }
+    wrong = [f"{where}: {text.splitlines()[0]}" for where, text in checked.items() if NO_SUBJECT.match(text)]
+    assert len(checked) > 10_000 and not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize("pattern", ONLY_IN_THE_AGENTS)
 def test_the_agent_reads_starts_threads_and_ends_in_one_place(pattern: str) -> None:
     found = [

@@ -157,7 +157,7 @@ def fused(graph: Graph, options: Options, *, local_bytes: int = 0, int8_layers: 
 
 
 def divided(graph: Graph, options: Options, *, split: bool = False, largest_bytes: int = 0) -> Graph:
-    """What `fused` gave for these options, its tensors divided for a GPU, and its nodes in their order."""
+    """The graph that `fused` gave, its tensors divided for a GPU, and its nodes in their order."""
     if options.keep_all or options.backend == "cpu":
         return graph
     if options.precision != "int8":  # there each layer has a range of its own

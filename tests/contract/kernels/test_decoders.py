@@ -16,7 +16,7 @@ from kernels.options import Backend, Limits, Options, Precision
 from kernels.reference import evaluate
 from orchestrator.model.event import Sample
 from tests.contract.agent.driver import Agent
-from tests.unit.kernels.back.graphs import TOLERANCE, relative_error
+from tests.unit.kernels.back.graphs import TOLERANCE, relative_error, some
 from tests.unit.kernels.front.gguf_models import CONTEXT, SAID, WORDS, write_decoder
 
 PIECE, TOKEN = {"cpu": 8, "opencl": 10}, {"cpu": 8, "opencl": 6}
@@ -77,13 +77,15 @@ def test_the_agent_decodes_as_the_reference(
         assert error <= 3 * TOLERANCE[precision], (graph.name, port.name)
 
 
-@pytest.mark.parametrize("backend", ["opencl", "vulkan"])
-@pytest.mark.parametrize("desktop", [False, True], ids=["phone", "desktop"])
+@pytest.mark.parametrize(
+    ("backend", "desktop"), *some([[("opencl", i), ("vulkan", not i)] for i in (0, 1)], 1, "split")
+)
 def test_a_gpu_shares_out_any_past(
     agent: Agent, tmp_path: Path, seed: int, backend: Backend, desktop: bool, shaders: Path
 ) -> None:
-    """Draw an architecture, a device and a text, whose past goes into several splits, the last one ragged: each token
-    that the agent generates is one of the best by the reference's logits of the whole text."""
+    """Draw an architecture, a device (one interface has a phone, the other a desktop) and a text, whose past goes into
+    several splits, the last one ragged: each token that the agent generates is one of the best by the reference's
+    logits of the whole text."""
     rng = np.random.default_rng([seed, len(backend), desktop])
     path, most = tmp_path / "m.gguf", int(rng.integers(70, 400))
     precision: Precision = "fp16" if rng.random() < 0.5 else "fp32"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from kernels.plan.validate import validate
 from kernels.reference import evaluate
 from tests.unit.kernels.front.test_passes import assert_same_meaning
 
-from .graphs import Builder, check, generator, inputs_of, relative_error
+from .graphs import Builder, check, generator, inputs_of, relative_error, some
 
 pytestmark = pytest.mark.slow
 
@@ -178,7 +179,7 @@ def test_tensors_may_be_larger_where_the_device_has_its_own_memory() -> None:
     assert all(bundle.plan.requires.total_bytes <= 100_000 for bundle in found.values())
 
 
-@pytest.mark.parametrize("backend", ["opencl", "vulkan"])
+@pytest.mark.parametrize("backend", some(("opencl", "vulkan"), 1, "offload"))
 def test_weights_wait_in_host_memory_where_the_budget_demands_it(backend: str) -> None:
     graph = small_pyramid()
     limits = Limits(cpu_device=backend == "opencl")
@@ -311,6 +312,11 @@ def test_a_swap_without_its_counterpart_is_refused() -> None:
         validate(wrong, Limits())
 
 
+@cache
+def pynet_full() -> Graph:
+    return NETWORKS["pynet_full"](1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "precision", "budget", "swap"),
@@ -324,7 +330,7 @@ def test_pynet_whole_fits_as_on_study_ms_phone(algorithm: str, precision: str, b
     """Study M: 2 GB with implicit GEMM only, 4 GB with Winograd, no object above 1 GB."""
     options = Options("vulkan", precision, algorithm=algorithm, memory_budget=budget, swap=swap)  # type: ignore[arg-type]
     limits = Limits(max_buffer_bytes=1 << 30)
-    draft, layout = lower_to_fit(NETWORKS["pynet_full"](1), options, limits)
+    draft, layout = lower_to_fit(pynet_full(), options, limits)
     pools = layout.pools
     assert sum(pool.bytes for pool in pools) <= budget
     assert max(pool.bytes for pool in pools) <= 1 << 30
