@@ -357,5 +357,8 @@ def _use_write_ahead_log(connection: Any) -> None:
 def _begin_sqlite(connection: Connection) -> None:
     """A writer takes the write lock at once: a reader that turns writer cannot wait and would fail."""
     options = connection.get_execution_options()
-    if not options.get("farm_bare", False):
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("farm_write", False) else "BEGIN")
+    if options.get("farm_write", False):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    elif not options.get("farm_bare", False):
+        driver: Any = connection.connection.driver_connection
+        driver.execute("BEGIN")  # takes no lock: nothing can be in its way, and SQLAlchemy takes three times as long

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .passwords import Passwords
     from .webhooks import Webhooks
 
+_ANYBODY = select(PEOPLE.c.name).where(PEOPLE.c.ended_at.is_(None)).limit(1)
 _TERMS = ("share", "phone_hours", "most_waiting")
 
 
@@ -54,10 +55,7 @@ class People:
     def are_let_in(self) -> bool:
         """Return whether anybody may use the farm beside the owner of its machine."""
         with self._database.read() as connection:
-            return (
-                connection.execute(select(PEOPLE.c.name).where(PEOPLE.c.ended_at.is_(None)).limit(1)).first()
-                is not None
-            )
+            return connection.execute(_ANYBODY).first() is not None
 
     def every(self) -> list[Person]:
         """Return all people by name, those that left among them."""
