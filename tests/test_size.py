@@ -23,7 +23,7 @@ LINES = {
     "dashboards": 6_470,  # 965: people log in, files, the calendar; 880: the API; 300: downloads
     "client": 440,
     "benchmarks": 11_905,  # 30: llama.cpp; 210: people who read and submit; 100: packed weights; 250: tokens
-    "tests": 82_155,  # 80: tables, perplexity; 1_600: shares, people, doors, webhooks, packed GPUs; 670: people; 535: heat
+    "tests": 82_155,  # 80: perplexity; 1_600: shares, people, doors, webhooks, packed GPUs; 670: people; 535: heat
 }
 
 
