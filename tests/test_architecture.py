@@ -139,7 +139,8 @@ DOORS: dict[str, tuple[str, ...]] = {
 
 NAMES_ON_A_FLOOR = 15
 _CROWDED = {
-    22: ("kernels/ir", "workers/session/conditions"),  # 3: a decoder, its cache, packed matrices; a file is a condition
+    23: ("kernels/ir",),  # 4: a decoder, its cache, packed matrices, parts that tables and layers share
+    22: ("workers/session/conditions",),  # a file is a condition
     21: ("orchestrator/energy", "orchestrator/ledger", "orchestrator/model", "farm"),  # phases; people; rights; doors
     20: (
         *("dashboards/web", "kernels/frontend/onnx/operators"),

@@ -9,23 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from kernels.ir.graph import Array, Graph, Node
-from kernels.ir.packed import PackedMatrix, format_of, packed_bytes
+from kernels.ir.weight_parts import Range, cut_evenly, elements_of_packed
 from kernels.options import Limits, Options
 
-from .channels.split_channels import Range
 from .rewrite import rebuilt
 
 DIVISIBLE = ("conv", "dense")
 """Operations whose weights may be divided."""
 _OPERANDS = 4
 """Input, weight, bias, residual."""
-_OF_PANELS = 1.05
-"""Bytes of panels (`kernels/catalog/panels.py`) in parts of those of packed rows, at most."""
-_STEPS = (64, 16, 4)
-"""Features by which parts are cut: whole tiles of kernels where so many fit, at least whole stacks of channels."""
 
 
 def largest_weight(options: Options, limits: Limits) -> int:
@@ -41,16 +35,10 @@ def oversized(graph: Graph, largest: int) -> dict[str, tuple[Range, ...]]:
     """
     divisible = (node for node in graph.nodes if largest and _is_divisible(graph, node))
     found = {
-        node.name: _cuts(graph.shapes[node.output][1], _padded_elements(graph, node), largest) for node in divisible
+        node.name: cut_evenly(graph.shapes[node.output][1], _padded_elements(graph, node), largest)
+        for node in divisible
     }
     return {name: cuts for name, cuts in found.items() if len(cuts) > 1}
-
-
-def row_ranges(table: Array, largest: int) -> tuple[Range, ...]:
-    """Return ranges of a table's rows, each with at most `largest` elements (0: any number)."""
-    rows = table.shape[0]
-    packed = _elements_of_packed(table.T) if isinstance(table, PackedMatrix) else 0
-    return _cuts(rows, packed or table.size // rows, largest) if largest else ((0, rows),)
 
 
 def split_weights(graph: Graph, cuts: Mapping[str, Sequence[Range]]) -> Graph:
@@ -105,21 +93,9 @@ def _is_divisible(graph: Graph, node: Node) -> bool:
     return is_whole and all(name in graph.constants for name in node.inputs[1:3] if name)
 
 
-def _cuts(features: int, each: int, largest: int) -> tuple[Range, ...]:
-    """Equal parts, as few as fit, of features with so many elements each."""
-    if -(-features // 4) * 4 * each <= largest:
-        return ((0, features),)
-    step = next((step for step in _STEPS if step * each <= largest), 0)
-    if not step:
-        return ((0, features),)
-    steps = -(-features // step)
-    count = -(-steps // (largest // (step * each)))
-    return tuple(pairwise([*(step * (steps * i // count) for i in range(count)), features]))
-
-
 def _padded_elements(graph: Graph, node: Node) -> int:
     """Return the number of weights of one output feature, its inputs padded to whole stacks."""
-    if packed := _elements_of_packed(graph.constants[node.inputs[1]]):
+    if packed := elements_of_packed(graph.constants[node.inputs[1]]):
         return packed
     shape = graph.shapes[node.inputs[1]]
     inputs, *window = shape[:1] if node.op == "dense" else shape[1:]
@@ -127,10 +103,3 @@ def _padded_elements(graph: Graph, node: Node) -> int:
     for extent in window:
         elements *= extent
     return elements
-
-
-def _elements_of_packed(weight: Array) -> int:
-    """Return as many halves as panels may have bytes for one output feature; 0 where a weight is not packed."""
-    if format_of(weight) is None:
-        return 0
-    return -(-int(_OF_PANELS * packed_bytes(weight, weight.shape[0], 0)) // 2)

@@ -11,10 +11,8 @@ import numpy as np
 
 from kernels.ir.graph import Node
 from kernels.ir.taking import NOTHING, Axis, axes_of, joined, taken_channels
+from kernels.ir.weight_parts import Range, row_ranges
 from kernels.lower.states import copy_for, writes_in_place
-from kernels.passes.channels.split_channels import Range
-from kernels.passes.rewrite import fresh
-from kernels.passes.split_weights import row_ranges
 from kernels.plan.model import ITEM_BYTES, Tensor
 from kernels.source.kernel import Buffer, Kernel, Storage, changed, result, view
 from kernels.source.tile import UNTILED, Tile
@@ -149,7 +147,7 @@ def _rows_of(context: GpuContext, table: str, axis: int, rows: Range) -> str:
     graph, (first, end) = context.graph, rows
     if end - first == graph.shapes[table][axis]:
         return table
-    name = fresh(graph, f"{table}.{first}:{end}")
+    name = f"{table}.rows.{first}:{end}"
     graph.constants[name] = graph.constants[table][first:end]
     graph.shapes[name], graph.types[name] = graph.constants[name].shape, graph.types[table]
     return name

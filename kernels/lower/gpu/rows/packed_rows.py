@@ -11,12 +11,12 @@ from kernels.catalog.product.packed import UNPACK, BlockTile, block_tile
 from kernels.errors import OptionError
 from kernels.ir.graph import Node
 from kernels.ir.packed import PackedMatrix, format_of
+from kernels.ir.weight_parts import row_ranges
 from kernels.lower.draft import Streamed
 from kernels.lower.gpu.bodies import body
 from kernels.lower.gpu.context import HALF_MAX, GpuContext
 from kernels.lower.gpu.taking import gather_rows
 from kernels.lower.gpu.taking import lower_gather as lower_elements
-from kernels.passes.split_weights import largest_weight, row_ranges
 from kernels.plan.model import ITEM_BYTES, Tensor
 from kernels.source.kernel import Buffer, Kernel, result
 
@@ -78,6 +78,6 @@ def lower_gather(context: GpuContext, node: Node) -> None:
     if not isinstance(table, PackedMatrix) or table.is_turned or node.attributes["axis"]:
         lower_elements(context, node)
         return
-    ranges = row_ranges(table, largest_weight(context.options, context.limits))
+    ranges = row_ranges(table, context.limits.max_buffer_bytes // ITEM_BYTES[context.dtype])
     parts = {rows: panels(context, node, table.rows(np.arange(*rows))) for rows in ranges}
     gather_rows(context, node, _GATHER, parts, block_tile(table.format))
