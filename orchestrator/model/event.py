@@ -129,8 +129,8 @@ class Sample(_Event):
     token_ns: tuple[int, ...] = Field(default=(), exclude_if=_is_nothing)
     """The time at which each of them was known, on the clock of `start_ns`."""
     log_probabilities: tuple[float, ...] = Field(default=(), exclude_if=_is_nothing)
-    """The natural logarithm of each given token's probability behind those before it, where none is generated; the first
-    of the text has none."""
+    """The natural logarithm of each given token's probability behind those before it, where none is generated; the
+    first of the text has none."""
 
     @property
     def runs(self) -> int:
