@@ -157,7 +157,6 @@ _CROWDED = {
         "workers/engines",  # ten of them are an engine
         "farm/cli",  # a folder is what its commands are on
         "orchestrator/model/experiment",  # a file is a part of an experiment's file
-        "orchestrator/acts",  # a file is a subject of acts
     ),
     16: (
         *("device_agent/src/backends/cpu/nc16", "device_agent/src/run"),

@@ -10,7 +10,6 @@ import typer
 
 from farm.cli import completion
 from farm.cli.output import JsonOption, StateOption, log, out, print_json, write_whole
-from farm.cli.terminal import cleaned
 from farm.doors import open_door
 
 Serial = Annotated[str, typer.Argument(metavar="SERIAL", help="The phone.", autocompletion=completion.serials)]
@@ -58,7 +57,7 @@ def shell(
     if as_json:
         print_json(done.data)
     else:
-        out().print(cleaned(done.data["output"]), end="", markup=False, highlight=False, soft_wrap=True)
+        out().print(done.data["output"], end="", markup=False, highlight=False, soft_wrap=True)
     if done.data["code"]:
         log().print(done.text, markup=False)
         raise typer.Exit(1)
