@@ -89,6 +89,8 @@ class Database:
         self._reader = self._engine.execution_options(farm_kept={})
         """Rooms of the ledger keep here what they have counted; a transaction that writes has none of it."""
         self._together = _Together()
+        self.before_close: list[Callable[[], None]] = []
+        """Calls that end the work of others with it."""
         try:
             self._prepare()
         except BaseException:
@@ -96,6 +98,8 @@ class Database:
             raise
 
     def close(self) -> None:
+        for end in self.before_close:
+            end()
         self._engine.dispose()
 
     @contextmanager

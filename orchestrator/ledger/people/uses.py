@@ -26,7 +26,8 @@ class Uses:
         self._database, self._table = database, table
         self._lock = threading.Lock()
         self._noted: dict[str, float] = {}
-        self._writes = False
+        self._writer: threading.Timer | None = None
+        database.before_close.append(self._end)
 
     def note(self, name: str, before: float | None) -> None:
         """Note that a secret is used now. `before`: its last use as the ledger has it (Unix time), None: none."""
@@ -35,17 +36,28 @@ class Uses:
             return
         with self._lock:
             self._noted.setdefault(name, now)
-            if not self._writes:
-                self._writes = True
-                threading.Thread(target=self._write, name="uses", daemon=True).start()
+            if self._writer is None:
+                self._writer = threading.Timer(GATHERED_S, self._write)
+                self._writer.daemon = True
+                self._writer.start()
 
     def _write(self) -> None:
-        time.sleep(GATHERED_S)
         with self._lock:
-            noted, self._noted, self._writes = self._noted, {}, False
+            noted, self._noted, self._writer = self._noted, {}, None
+        if not noted:
+            return
         statement = update(self._table).where(self._table.c.id == bindparam("name")).values(used_at=bindparam("at"))
         try:
             with self._database.write() as connection:
                 connection.execute(statement, [{"name": name, "at": at} for name, at in noted.items()])
         except FarmError as e:
             log.warning("event=uses_not_noted uses=%d error=%s", len(noted), e)
+
+    def _end(self) -> None:
+        """Write what is noted, and let no thread use the database any more."""
+        with self._lock:
+            writer = self._writer
+        if writer is not None:
+            writer.cancel()
+            writer.join()
+        self._write()

@@ -13,11 +13,11 @@ FIRST_LEVEL = {
     for level, names in {
         21: """
         __assert2 __cxa_atexit __errno __stack_chk_fail __stack_chk_guard _exit access acosf asinf atanf atoi ceilf
-        chdir clock_gettime clock_nanosleep close closedir cosf dlerror dlopen dlsym dup2 environ eventfd execve expf
-        fallocate fcntl flock fork fprintf fstat getauxval getenv getpid getppid getpriority getrlimit getrusage kill
-        localeconv logf memchr memcmp memcpy memmove memset mkdir mmap munmap nearbyintf open opendir pipe2 poll powf
-        ppoll prctl pread printf pthread_create pthread_setspecific pthread_sigmask puts read readdir realpath rename
-        sched_getaffinity sched_setaffinity sched_yield setpgid setpriority setsid sigaddset sigemptyset signal
+        chdir clock_gettime clock_nanosleep close closedir cosf dlerror dlopen dlsym dup2 environ eventfd execve exp
+        expf fallocate fcntl flock fork fprintf fstat getauxval getenv getpid getppid getpriority getrlimit getrusage
+        kill localeconv log logf memchr memcmp memcpy memmove memset mkdir mmap munmap nearbyintf open opendir pipe2
+        poll powf ppoll prctl pread printf pthread_create pthread_setspecific pthread_sigmask puts read readdir realpath
+        rename sched_getaffinity sched_setaffinity sched_yield setpgid setpriority setsid sigaddset sigemptyset signal
         sigprocmask sinf snprintf sscanf strcmp strcspn strerror strlen strtod strtol strtoll strtoul strtoull sysconf
         tanf tanhf timerfd_create timerfd_settime tolower uname unlink wait4 wmemchr write
         """,
