@@ -60,4 +60,5 @@ def read_bundle(file: Path, state: Path | None, *, as_json: bool) -> None:
         return
     verb = "imported" if found.created else "is there already, nothing changed:"
     out().print(f"{verb} {found.experiment}", markup=False, highlight=False, soft_wrap=True)
-    log().print(f"{found.origin.text}; {found.blocks} blocks", markup=False, soft_wrap=True)
+    blocks = f"; {found.blocks} blocks" if found.created else ""
+    log().print(found.origin.text + blocks, markup=False, soft_wrap=True)
