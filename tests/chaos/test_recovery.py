@@ -1,4 +1,4 @@
-"""What goes wrong in the middle of a run costs time, never a job or a record, and never a second result.
+"""A fault in the middle of a run costs time, never a job or a record, and never a second result.
 
 The farm's ledger is on PostgreSQL; test_campaign has the same faults on SQLite.
 """

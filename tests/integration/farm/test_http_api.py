@@ -240,7 +240,7 @@ def allowed(route: str, place: str, role: Role | None, mine: bool) -> bool:
 
 
 def test_every_route_takes_exactly_its_right(lab: Lab, seed: int) -> None:
-    """On what is one's own and on another's; on one of them, drawn, where the table says that it is all the same."""
+    """Ask on one's own and on another's; on one of them, drawn, where the table says that it is all the same."""
     chance = random.Random(seed)
     status, _, schema = lab.ask("GET /openapi.json")
     routes = {f"{method.upper()} {path}" for path, own in schema["paths"].items() for method in own}

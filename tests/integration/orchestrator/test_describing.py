@@ -1,4 +1,4 @@
-"""What people say of devices, by which experiments choose them, and what devices were, by plain readings."""
+"""The words of people on devices, by which experiments choose them, and the history of devices."""
 
 from __future__ import annotations
 

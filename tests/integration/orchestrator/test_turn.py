@@ -223,7 +223,7 @@ class Farm:
 
 
 def as_counted_anew(ledger: Ledger, file: Path, chance: random.Random) -> None:
-    """What a ledger keeps of its counts, beside its file read row by row; and any page of its jobs, in their order."""
+    """Compare the counts that a ledger keeps with its file, row by row; and any page of its jobs, in their order."""
     of = "SELECT e.id AS name, j.* FROM jobs j JOIN experiments e ON e.sequence = j.experiment ORDER BY 3, 4"
     with closing(sqlite3.connect(file)) as connection:
         connection.row_factory = sqlite3.Row
