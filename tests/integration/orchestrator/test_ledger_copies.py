@@ -60,6 +60,8 @@ def test_people_come_back_with_all_that_lets_them_in(url: str, tmp_path: Path, m
         tried = ("correct horse battery", "another horse")
         assert [people.passwords.fits("anna", each) for each in tried] == [True, False]
         assert [row.act for row in ledger.audit.newest(9)] == ["cancel"]
+    with Ledger(url) as ledger:  # what was noted beside the requests was written when the ledger was closed
+        assert all(each.used_at for each in (*ledger.people.tokens.every(), *ledger.people.links.every()))
 
 
 def test_tokens_never_go_back_and_what_the_copy_lacks_is_measured_again(url: str, tmp_path: Path) -> None:
