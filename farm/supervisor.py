@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import FrameType
 
 from orchestrator.model.errors import FarmError, SetupError
+from orchestrator.system.process import asked_to_end
 
 from .parts.part import Part
 from .processes import Process, last_lines
@@ -67,11 +67,7 @@ class Supervisor:
 
     def listen(self) -> None:
         """Stop on SIGINT, SIGTERM and SIGHUP."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._on_signal)
-
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self._stop.set()
+        self._stop = asked_to_end(signal.SIGHUP)
 
     def start(self) -> None:
         """Start the parts in order, each when the one before is ready.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import shutil
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -197,11 +197,14 @@ def _interrupt_on_signals() -> dict[int, Any]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         if not _ignores_errors(frame):
             raise KeyboardInterrupt
-        again = threading.Timer(0.02, os.kill, (os.getpid(), number))
-        again.daemon = True
-        again.start()
+        _thread.start_new_thread(_signal_soon, (number,))  # one of threading's takes locks that we may hold
 
     return {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+
+def _signal_soon(number: int) -> None:
+    time.sleep(0.02)
+    os.kill(os.getpid(), number)
 
 
 def _ignores_errors(frame: FrameType | None) -> bool:

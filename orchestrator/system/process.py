@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import gc
 import logging
@@ -54,9 +55,12 @@ def _collect() -> None:
         took_s = time.monotonic() - began
 
 
-def asked_to_end() -> threading.Event:
-    """Set by SIGTERM and SIGINT. Call it from the main thread."""
+def asked_to_end(*more: signal.Signals) -> threading.Event:
+    """Return an event that SIGTERM, SIGINT and `more` set. Call it from the main thread, which may wait for it.
+
+    A handler runs within whatever the main thread does: it may hold the event's own lock. So another thread sets it.
+    """
     asked = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: asked.set())
+    for number in (signal.SIGTERM, signal.SIGINT, *more):
+        signal.signal(number, lambda *_: _thread.start_new_thread(asked.set, ()))
     return asked

@@ -91,6 +91,16 @@ class RunningFarm:
 
         eventually(all_were_ready, READY_S + self._phones, lambda: f"ready so far: {sorted(seen)}", every_s=0.2)
 
+    def end(self) -> None:
+        """End it as a user does. One that stays says where it stands, and takes its parts along."""
+        self.process.terminate()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)  # Python's fault handler prints the stacks
+            self.process.wait(10)
+            raise AssertionError(self.state.with_name("up.log").read_text()) from None
+
     def cut_power(self) -> None:
         """Kill the whole machine, leave of its files what was flushed, and start it again."""
         assert self._durable is not None
@@ -197,7 +207,7 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 
 def environment() -> dict[str, str]:
     """Farms of several tests start at the same time: each takes ports of its own."""
-    own = {"FARM_EXPORTER_PORT": "0", "FARM_PAGES_PORT": "0"}
+    own = {"FARM_EXPORTER_PORT": "0", "FARM_PAGES_PORT": "0", "PYTHONFAULTHANDLER": "1"}
     return {**os.environ, "FARM_LEASE_TTL_S": str(LEASE_TTL_S), **own}
 
 
@@ -218,8 +228,7 @@ def running_farm(
         farm.until_ready()
         yield farm
     finally:
-        farm.process.terminate()
-        farm.process.wait(60)
+        farm.end()
 
 
 def health(farm: RunningFarm) -> dict[str, str]:

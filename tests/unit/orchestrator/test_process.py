@@ -45,6 +45,21 @@ libc.malloc_info(0, file)
 libc.fclose(file)
 """
 
+STORM = """
+import os, random, signal, sys, threading, time
+from orchestrator.system.process import asked_to_end
+chance, asked = random.Random(int(sys.argv[1])), asked_to_end(signal.SIGALRM)
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, 2e-4))
+    asked.wait(1e-5)
+    asked.clear()
+signal.setitimer(signal.ITIMER_REAL, 0)
+asked.clear()
+os.kill(os.getpid(), signal.SIGTERM)
+print("told", asked.wait(20))
+"""
+
 
 def run(program: str, *words: str) -> str:
     command = [sys.executable, "-c", program, *words]
@@ -62,3 +77,8 @@ def test_threads_share_two_heaps(tmp_path: Path) -> None:
     run(HEAPS, str(tmp_path / "heaps.xml"))
     heaps = ElementTree.parse(tmp_path / "heaps.xml").getroot().findall("heap")
     assert 1 <= len(heaps) <= process.HEAPS
+
+
+def test_a_signal_at_any_moment_is_heard(seed: int) -> None:
+    """A handler that sets the event itself waits for ever where the main thread holds the event's lock."""
+    assert run(STORM, str(seed)).split() == ["told", "True"]
