@@ -16,7 +16,8 @@ from kernels.options import Choice, Limits, Options
 
 from .blocked import Blocked
 from .one_row import OneRow
-from .packed import Packed, reads_packed
+from .packed import Packed, holds_copy, is_of_few_rows
+from .packed.many_rows import PackedRows
 from .panels import Panels
 from .registers import Registers
 from .sizes import Product, product_of
@@ -24,7 +25,7 @@ from .split_depth import SplitDepth
 from .tiled import Tiled
 
 ALGORITHMS = registry(
-    OneRow(), Packed(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits(), Warpgroups()
+    OneRow(), Packed(), PackedRows(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits(), Warpgroups()
 )
 
 _FEW_ROWS, _FEW_ROWS_OF_A_DESKTOP = 4, 64
@@ -56,16 +57,20 @@ class Products(GpuFamily[Product]):
         def fits(name: str) -> bool:
             return ALGORITHMS[name].why_not(sizes, options, limits) is None
 
-        if reads_packed(sizes, options, limits) and fits("packed"):
+        if sizes.packed is not None and is_of_few_rows(sizes) and fits("packed"):
             return "packed"
+        on_units = not limits.cpu_device and not limits.unified_memory and _on_units(sizes) and fits("matrix_units")
+        on_warpgroups = not limits.cpu_device and sizes.rows >= _WARPGROUP_ROWS and fits("warpgroups")
+        reads_copy = on_units or on_warpgroups or (limits.cpu_device and options.backend == "opencl")  # longer vectors
+        copied = reads_copy and holds_copy(sizes, options, limits)
+        if sizes.packed is not None and not copied and fits("packed_rows"):
+            return "packed_rows"
         if limits.cpu_device:
             return "panels" if fits("panels") else "registers"
         if fits("one_row"):
             return "one_row"
-        if sizes.rows >= _WARPGROUP_ROWS and fits("warpgroups"):
-            return "warpgroups"
-        if not limits.unified_memory and _on_units(sizes) and fits("matrix_units"):
-            return "matrix_units"
+        if on_warpgroups or on_units:
+            return "warpgroups" if on_warpgroups else "matrix_units"
         few = _FEW_ROWS if limits.unified_memory else _FEW_ROWS_OF_A_DESKTOP
         if sizes.rows <= few and fits("split_depth"):
             return "split_depth"

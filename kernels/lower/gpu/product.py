@@ -13,7 +13,7 @@ from kernels.catalog.desktop.units.tile import UnitTile
 from kernels.catalog.family import Call
 from kernels.catalog.packing import padded
 from kernels.catalog.product import PRODUCTS
-from kernels.catalog.product.packed import PackedTile
+from kernels.catalog.product.packed import BlockTile
 from kernels.ir.expressions import Expression, Program, program_of
 from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
@@ -88,7 +88,7 @@ def lower_dense(context: GpuContext, node: Node) -> None:
     if weight is not None:
         weights = context.weight(node.inputs[1], padded(weight, 1, 4) if call.weight is None else call.weight)
     elif matrix is not None:
-        is_read = isinstance(call.tile, PackedTile)
+        is_read = isinstance(call.tile, BlockTile)
         weights = (panels if is_read else unpacked_copy)(context, node, matrix)
     bias = source if given is None else context.weight(f"{node.name}:bias", padded(given, 0, 4))
     beside = beside_row(context, node, call)

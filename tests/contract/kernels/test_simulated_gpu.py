@@ -199,13 +199,13 @@ def test_nothing_races_and_nothing_is_out_of_bounds(simulator: Simulator, name: 
 
 
 def test_a_token_races_with_nothing(simulator: Simulator, tmp_path: Path, seed: int) -> None:
-    """Attention appends to the cache that its work-groups read: at the first place, and behind it."""
+    """Attention appends to the cache that its work-groups read: behind a piece, whose rows several work-items have."""
     rng = np.random.default_rng(seed)
     kind = str(rng.choice(["F32", *FORMATS][:6]))
     write_decoder(tmp_path / "m.gguf", str(rng.choice([*SAID])), rng, kind, layers=1)
     limits = replace(LIMITS, unified_memory=bool(rng.integers(2)), compute_units=20)
-    bundle = compile_generation(load_decoder(tmp_path / "m.gguf", 40, (1,)), Options("opencl"), limits)
-    np.zeros(1, "<i8").tofile(tmp_path / "tokens.bin")
+    bundle = compile_generation(load_decoder(tmp_path / "m.gguf", 40, (9, 1)), Options("opencl"), limits)
+    np.zeros(9, "<i8").tofile(tmp_path / "tokens.bin")
     assert [name for name in kernels(bundle.plan) if name.startswith("attend_token") and "_appending" in name]
     assert simulator.run(bundle, {}, "--tokens", tmp_path / "tokens.bin", "--generate", 2) == ""
 

@@ -27,7 +27,7 @@ _GROUP, _ACROSS, _ACROSS_OF_A_CPU = 256, 4, 16
 _IN_FLIGHT = 8
 """Vectors of codes that a work-item reads at once."""
 _FEW_ROWS = 4
-"""The most rows of which each reads the matrix for itself; more are multiplied by an unpacked copy."""
+"""The most rows of which each reads the matrix for itself."""
 _MEANING, _EXAMPLE = "work-items across x down x turns", "4x64x2"
 
 
@@ -159,11 +159,15 @@ class Packed:
         return (Call(KERNEL, items, shape, switches, group=shape.group),)
 
 
-def reads_packed(product: Product, options: Options, limits: Limits) -> bool:
-    """Return whether a product reads packed weights: few rows do, and all where no buffer holds an unpacked copy."""
+def is_of_few_rows(product: Product) -> bool:
+    """Return whether each row of a product reads the matrix for itself."""
+    return product.rows <= _FEW_ROWS
+
+
+def holds_copy(product: Product, options: Options, limits: Limits) -> bool:
+    """Return whether a buffer holds an unpacked copy of the matrix."""
     size = product.depth * 4 * product.columns4 * (2 if options.half else 4)
-    too_large = 0 < limits.max_buffer_bytes < size
-    return product.packed is not None and (product.rows <= _FEW_ROWS or too_large)
+    return not 0 < limits.max_buffer_bytes < size
 
 
 def block_tile(packed: PackedFormat) -> BlockTile:

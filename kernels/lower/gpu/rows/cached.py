@@ -24,6 +24,13 @@ class RowTile(Tile):
 
 
 @dataclass(frozen=True)
+class AppendTile(RowTile):
+    """Vectors of a row of a second cache; 0: there is none."""
+
+    values4: int = 0
+
+
+@dataclass(frozen=True)
 class AttendTile(RowTile):
     """`group` work-items; vectors of a row of the result."""
 
@@ -42,7 +49,14 @@ _APPEND = Kernel(
     body("append"),
     (Buffer("src"), _ENDS, changed("dst")),
     ("heads", "rows", "capacity", *PLACE),
-    tile=RowTile,
+    tile=AppendTile,
+)
+_BESIDE = tuple(f"value_{of}" for of in ("start", "batch", "head", "row"))
+_APPEND_BOTH = replace(
+    _APPEND,
+    name="append_both",
+    buffers=(*_APPEND.buffers[:-1], Buffer("new_value"), changed("value_cache"), _APPEND.buffers[-1]),
+    ints=(*_APPEND.ints, *_BESIDE),
 )
 _ATTEND = Kernel(
     "attend",
@@ -60,8 +74,10 @@ _ATTEND = Kernel(
 )
 
 
-def lower_cached(context: GpuContext, node: Node) -> None:
-    """Lower either; depths, columns and halves of what is turned are whole vectors (`cached.py` of the frontend)."""
+def lower_cached(context: GpuContext, node: Node, values: Node | None = None) -> None:
+    """Lower either; depths, columns and halves of what is turned are whole vectors (`cached.py` of the frontend).
+
+    `values`: what appends to a second cache at the same places, and does nothing else to its rows."""
     a, shapes, attends = node.attributes, context.graph.shapes, node.op == "attend"
     names, operands = (("src", "k", "v"), node.inputs) if attends else (("src",), node.inputs[1:])
     given = dict(zip((*names, "ends", "cosines", "sines", "norm"), operands, strict=False))
@@ -76,8 +92,14 @@ def lower_cached(context: GpuContext, node: Node) -> None:
     ints |= {"places": shapes[given["cosines"]][0]} if a["turned"] else {}
     switches = {"NORMED": int(a["normed"]), "BY_PLACE": int(a["by_place"])}
     half4 = a["turned"] // 8
-    tile: Tile = RowTile(depth // 4, half4)
-    items, group = (depth // 4, rows, batch * shared), 0
+    values4 = 0 if values is None else shapes[values.output][3] // 4
+    tile: Tile = AppendTile(depth // 4, half4, values4)
+    items, group = (max(depth // 4, values4), rows, batch * shared), 0
+    kernel = _ATTEND if attends else _APPEND
+    if values is not None:
+        kernel = _APPEND_BOTH
+        buffers |= {"new_value": plain(context, values.inputs[1]), "value_cache": grown(context, values)}
+        ints |= {name: n // 4 for name, n in zip(_BESIDE, values.attributes["place"], strict=True)}
     if attends:
         columns4 = shapes[given["v"]][3] // 4
         group = _GROUP * -(-columns4 // _GROUP)
@@ -87,7 +109,7 @@ def lower_cached(context: GpuContext, node: Node) -> None:
         switches |= {"CAPPED": int(a["softcap"] > 0)}
     dispatched = {**buffers, "dst": context.new_plain(node.output) if attends else grown(context, node)}
     context.dispatch(
-        beside(_ATTEND if attends else _APPEND, turned=half4 > 0, normed=a["normed"]), node.name, dispatched, ints,
+        beside(kernel, turned=half4 > 0, normed=a["normed"]), node.name, dispatched, ints,
         items, floats=floats, tile=tile, switches=switches, group=group, traffic=context.traffic(node),
         flops=4 * batch * heads * rows * capacity * depth if attends else 0,
     )  # fmt: skip

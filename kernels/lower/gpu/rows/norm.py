@@ -8,6 +8,7 @@ from math import prod
 from kernels.catalog.desktop.units.known import MATRIX, WIDTH, KnownTile
 from kernels.catalog.work_group import group_conflict
 from kernels.ir.graph import Node
+from kernels.ir.links import is_root_mean_square
 from kernels.lower.gpu.bodies import body
 from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.convolution import constant
@@ -104,6 +105,8 @@ DEALT = Kernel(
 
 def lower_row_norm(context: GpuContext, node: Node) -> None:
     """See `kernels/passes/rows/row_norms.py`, `kernels/passes/channels/norms_of_images.py`."""
+    if node.output in context.values:
+        return  # the norm before it is one step with it
     if node.attributes.get("of_image"):
         if image_normalised(context, node):
             return
@@ -133,16 +136,38 @@ def _dispatch(
     scale, shift = (context.weight(node.inputs[i], constant(context, node, i)) for i in (1, 2))
     *read, written = kernel.buffers
     buffers, switches = {"src": plain(context, node.inputs[0]), "scale": scale, "shift": shift, "dst": target}, {}
-    if len(node.inputs) > 3:
-        kernel = replace(kernel, name=f"{kernel.name}_beside", buffers=(*read, Buffer("residual"), written))
-        buffers, switches = {**buffers, "residual": plain(context, node.inputs[3])}, {"ADDED": 1}
-    switches |= {} if node.attributes.get("centred", True) else {"UNCENTRED": 1}
     floats = {"epsilon": node.attributes["epsilon"], "least": node.attributes.get("least", 0.0)}
+    if len(node.inputs) > 3:
+        read.append(Buffer("residual"))
+        kernel = replace(kernel, name=f"{kernel.name}_beside", buffers=(*read, written))
+        buffers, switches = {**buffers, "residual": plain(context, node.inputs[3])}, {"ADDED": 1}
+    behind = None if kernel.tile is _DealtRows else _norm_of_result(context, node)
+    if behind is not None:
+        kernel = _with_next(kernel)
+        buffers["next_scale"] = context.weight(behind.inputs[1], constant(context, behind, 1))
+        buffers["next"], floats["next_epsilon"] = context.new_plain(behind.output), behind.attributes["epsilon"]
+        switches["NEXT"] = 1
+    switches |= {} if node.attributes.get("centred", True) else {"UNCENTRED": 1}
     ints = {name: {"rows": prod(before), "columns4": columns // 4}[name] for name in kernel.ints}
     context.dispatch(
         kernel, node.name, buffers, ints, (groups[0] * groups[1], 1, 1), floats=floats, tile=tile,
         switches=switches, group=groups[1], flops=8 * prod(before) * columns, traffic=context.traffic(node),
     )  # fmt: skip
+
+
+def _norm_of_result(context: GpuContext, node: Node) -> Node | None:
+    """Return the only RMS norm that reads a norm's result, where it is a step; None where there is none."""
+    graph = context.graph
+    found = [each for each in graph.consumers(node.output) if is_root_mean_square(graph, each)]
+    if len(found) != 1 or folds(context, found[0]) or is_read_dealt(context, found[0]):
+        return None
+    return found[0]
+
+
+def _with_next(kernel: Kernel) -> Kernel:
+    """The kernel that normalises its result, too."""
+    buffers = (*kernel.buffers, Buffer("next_scale"), result("next"))
+    return replace(kernel, name=f"{kernel.name}_next", buffers=buffers, floats=(*kernel.floats, "next_epsilon"))
 
 
 def _of_rows(context: GpuContext, node: Node) -> Node:

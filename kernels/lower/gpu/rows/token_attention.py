@@ -117,7 +117,7 @@ _JOIN = Kernel(
 
 
 def lower_append(context: GpuContext, node: Node) -> None:
-    """Leave it to the attention of one token where that alone reads it."""
+    """Leave it to the attention that alone reads key and value."""
     readers = context.graph.consumers(node.output)
     if len(readers) == 1 and node.output in _appended(context, readers[0]):
         grown(context, node)
@@ -127,13 +127,15 @@ def lower_append(context: GpuContext, node: Node) -> None:
 
 def lower_attend(context: GpuContext, node: Node) -> None:
     """Depths, columns and halves of what is turned are whole vectors (`cached.py` of the frontend)."""
-    tile = _tile(context, node)
+    tile, appended = _tile(context, node), _appended(context, node)
     if tile is None:
+        if appended:
+            lower_cached(context, *appended.values())
         lower_cached(context, node)
         return
     a, shapes = node.attributes, context.graph.shapes
     batch, kept, capacity, depth = shapes[node.inputs[1]]
-    heads, appended = a["heads"], _appended(context, node)
+    heads = a["heads"]
     kernel = beside(_ATTEND, turned=tile.half4 > 0, normed=a["normed"])
     ends = single(context, node.inputs[3])
     buffers = {"src": plain(context, node.inputs[0]), "key_cache": plain(context, node.inputs[1])}
@@ -185,8 +187,8 @@ def _appending(kernel: Kernel) -> Kernel:
 
 
 def _appended(context: GpuContext, node: Node) -> dict[str, Node]:
-    """Return what appends key and value to caches that only this attention reads, where it can do so itself."""
-    if node.op != "attend" or _tile(context, node) is None:
+    """Return what appends key and value to caches that only this attention reads, where one step can do both."""
+    if node.op != "attend":
         return {}
     graph, found = context.graph, dict[str, Node]()
     for index, name in enumerate(node.inputs[1:3]):
@@ -198,7 +200,7 @@ def _appended(context: GpuContext, node: Node) -> dict[str, Node]:
         a, own = append.attributes, node.attributes
         alike = all(a[word] == own[word] for word in ("turned", "by_place", "normed"))
         alike = alike and a.get("epsilon") == own.get("epsilon") and append.inputs[3:5] == node.inputs[4:6]
-        if a["rows"] != 1 or (a["turned"] or a["normed"] if index else not alike):
+        if a["rows"] != own["rows"] or (a["turned"] or a["normed"] if index else not alike):
             return {}
         found[name] = append
     return found
