@@ -65,7 +65,7 @@ class Texts:
     def decoder(self, workload: Workload, text: Text) -> list[DecoderStep]:
         """The steps of a model for texts of a length. Raises ModelFileError, FileUnavailable, ModelError."""
         key = f"{workload.language_model_sha256 or workload.language_model} {text.capacity} {text.pieces}"
-        return self._decoders.get(key, lambda: load_decoder(self._path(workload), text.capacity, text.pieces))
+        return self._decoders.get(key, lambda: load_decoder(self.file(workload), text.capacity, text.pieces))
 
     def tokens(self, workload: Workload, text: Text) -> npt.NDArray[np.int64]:
         """The tokens of context and prompt, each as likely as another, by the workload's seed; of a prompt that it
@@ -80,10 +80,11 @@ class Texts:
         """Hold an answer against the reference's logits, see `check_answer`."""
         given, key = self.tokens(workload, text), f"{content_hash(workload)} {text} {answer} {precision}"
         own = answer[: compared(self.decoder(workload, text)[-1], len(given), len(answer))]
-        found = self._rows.get(key, lambda: read_rows(self._path(workload), given, own, precision))
+        found = self._rows.get(key, lambda: read_rows(self.file(workload), given, own, precision))
         return judged(found, own)
 
-    def _path(self, workload: Workload) -> Path:
+    def file(self, workload: Workload) -> Path:
+        """Return the submitted file. Raises FileUnavailable."""
         sha256 = workload.language_model_sha256
         return self._files.path(sha256) if sha256 else Path(str(workload.language_model))
 
