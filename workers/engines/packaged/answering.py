@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernels.ir.decoder import DecoderStep
 from orchestrator.model.experiment.language_model import Text
-from orchestrator.model.job import Job
+from orchestrator.model.job import Cell, Job
 from workers.engines.agent import raise_failure
 from workers.engines.answers import answered
 from workers.engines.engine import Verdict
@@ -54,21 +54,19 @@ class AnsweringEngine(PackagedEngine):
     takes = ("language_model",)
 
     @abstractmethod
-    def beside(self, model: Path, text: Text, folder: Path) -> Sequence[str]:
-        """Write into a folder what the engine needs beside the model's file; return the names. Raises Unsupported for
-        a model that it cannot run."""
+    def written(self, model: Path, step: DecoderStep, cell: Cell, folder: Path) -> Sequence[str]:
+        """Write the model as the engine takes it into a folder; return its files' names. `step`: the model's, of one
+        token. Raises Unsupported for a model that it cannot run."""
 
     def inputs(self, job: Job) -> Arrays:
         assert job.cell.text is not None
         return {"tokens": self.host.models.texts.tokens(job.cell.workload, job.cell.text)}
 
     def model(self, job: Job, made: Path) -> dict[str, Any]:
-        text, (name,) = job.cell.text, self.reads
-        assert text is not None
-        model = self.host.models.texts.file(job.cell.workload)
-        others = self.beside(model, text, made)
-        shutil.copyfile(model, made / name)
-        return {"files": [name, *others]}
+        texts, cell = self.host.models.texts, job.cell
+        assert cell.text is not None
+        step = texts.decoder(cell.workload, cell.text)[-1]
+        return {"files": self.written(texts.file(cell.workload), step, cell, made)}
 
     def program(self, identity: str, job: Job, argv: list[str], files: dict[str, Path], pushed: str) -> DrivenProgram:
         text = job.cell.text
