@@ -186,7 +186,9 @@ AXES: dict[str, Axis] = {**MATRIX_AXES, FRAMES.name: FRAMES, SIDE.name: SIDE}
 """Everything that a cell's options may hold."""
 _DEFAULTS = {name: axis.default for name, axis in AXES.items()}
 
-OF_EVERY_ENGINE = frozenset(("affinity", "batch", "threads", FRAMES.name, SIDE.name, ENGINE.name))
+OF_EVERY_ENGINE = frozenset(
+    ("affinity", "batch", "context", "generate", "prompt", "threads", FRAMES.name, SIDE.name, ENGINE.name)
+)
 """Axes that mean something whatever the engine, unless it runs nothing; the others are our own engine's."""
 
 

@@ -24,7 +24,7 @@ from kernels.ir.graph import Graph
 from . import operators, rewriting
 from .context import Context, OnnxNode
 from .counted_rows.counts import write_out
-from .counted_rows.decoder import Decoder, newest, step_of
+from .counted_rows.decoder import Decoder, head_widths, newest, step_of
 from .counted_rows.lanes import join_lanes
 from .counted_rows.rows import output_counts
 from .importing import Importer
@@ -84,8 +84,10 @@ def import_decoder(file: ModelFile, capacity: int, tokens: int) -> DecoderStep:
 
     Raises as `import_model` does, and ModelError for a file that has no cache, or one whose length is not open.
     """
-    version, decoder = opset(file.proto, file.name), Decoder(capacity, tokens)
-    outputs = [port.name for port in file.proto.graph.output]
+    graph = file.proto.graph
+    widths = head_widths(graph, {info.name: declared_sizes(info) for info in graph.value_info})
+    version, decoder = opset(file.proto, file.name), Decoder(capacity, tokens, widths=widths)
+    outputs = [port.name for port in graph.output]
     try:
         model = expanded(file.proto, version, OPERATORS)
         shapes_of = partial(_shapes, decoder, outputs)

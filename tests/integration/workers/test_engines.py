@@ -39,8 +39,8 @@ SHAPES: dict[str, tuple[Workload, Workload]] = {
 }
 """Two workloads of each engine that are to be two programs; in the order of a host, its own one last."""
 NAMES = tuple(SHAPES)
-ALIKE = {"litert", "mnn", "ncnn", "openvino", "torch"}
-"""Engines that are `onnxruntime` but for their driver: `test_packaged.py`."""
+ALIKE = {"litert", "mnn", "ncnn", "onnxruntime_genai", "openvino", "torch"}
+"""Engines that are `onnxruntime` but for their driver: `test_packaged.py`, `test_answering_engines.py`."""
 BROUGHT = {"benchmark_model", "benchncnn", "executor_runner", "llama.cpp", "mnn_benchmark", "mnn_llm_bench"} | {
     "onnxruntime_perf_test"
 }

@@ -25,10 +25,11 @@ from orchestrator.model.job import Cell, Job
 from orchestrator.model.record import Outcome
 from workers.devices.install import file_sha256
 from workers.engines.engine import Engine, Host, Work
+from workers.engines.models import Arrays
 from workers.files.kept_folders import note_use, prune, write_whole
 
 from .environment import Environment, normal
-from .program import DrivenProgram
+from .program import DrivenProgram, VerifiedProgram
 
 DRIVE = Path(__file__).with_name("drive.py")
 ROOT = Path(__file__).resolve().parents[3]
@@ -42,7 +43,7 @@ CONVERT_S, IN_USE_S = 600, 3600.0
 
 
 class PackagedEngine(Engine):
-    takes = ("network", "onnx")
+    takes: ClassVar[tuple[str, ...]] = ("network", "onnx")
     apis: ClassVar[tuple[Api, ...]] = (Api.CPU,)
     precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP32,)
     package: ClassVar[str]
@@ -160,10 +161,15 @@ class PackagedEngine(Engine):
             write_whole(folder, partial(self._make, job, settings))
             prune(self._folder, KEPT, IN_USE_S)
         files = {path.name: path for path in sorted(folder.iterdir())}
-        models, given = self.host.models, (workload, cell.batch, job.examples)
         argv = [str(self.environment.python), "-I", "drive.py", _counts(job.sampling)]
         files["inputs.npz"], pushed = self._inputs(folder.name, job)
-        return DrivenProgram(
+        return self.program(identity, job, argv, files, pushed)
+
+    def program(self, identity: str, job: Job, argv: list[str], files: dict[str, Path], pushed: str) -> DrivenProgram:
+        """Return the program of a block, all of whose files were made."""
+        cell, models = job.cell, self.host.models
+        given = cell.workload, cell.batch, job.examples
+        return VerifiedProgram(
             identity, job, argv, files, pushed,
             engine=type(self),
             reference=models.reference(*given),
@@ -181,8 +187,12 @@ class PackagedEngine(Engine):
         return folder / "inputs.npz", identity
 
     def _write_inputs(self, job: Job, folder: Path) -> None:
-        arrays: dict[str, Any] = dict(self.host.models.inputs(job.cell.workload, job.cell.batch, job.examples))
+        arrays: dict[str, Any] = dict(self.inputs(job))
         np.savez(folder / "inputs.npz", **arrays)
+
+    def inputs(self, job: Job) -> Arrays:
+        """Return what a block's model is given, by name."""
+        return self.host.models.inputs(job.cell.workload, job.cell.batch, job.examples)
 
     def _settings(self, job: Job, device: DeviceFacts) -> dict[str, Any]:
         """The driver's: on which device of the API it runs, and the values of the engine's axes."""
@@ -195,6 +205,7 @@ class PackagedEngine(Engine):
             "precision": str(cell.precision),
             "device": api.device_name if api else "",
             **({"set": True} if cell.workload.dataset else {}),
+            **({"text": text._asdict()} if (text := cell.text) else {}),
         }
 
     def _own(self, files: Mapping[str, str], folder: Path) -> list[str]:
@@ -212,6 +223,13 @@ class PackagedEngine(Engine):
 
     def _make(self, job: Job, settings: dict[str, Any], made: Path) -> None:
         """Write everything that is pushed into a folder."""
+        given = {**settings, **self.model(job, made), "own": bool(job.cell.model_files)}
+        (made / "settings.json").write_text(json.dumps(given))
+        shutil.copyfile(DRIVE, made / "drive.py")
+        shutil.copyfile(self.driver, made / "driver.py")
+
+    def model(self, job: Job, made: Path) -> dict[str, Any]:
+        """Write the model's files into a folder; return what the driver is told of them: `files`, its names."""
         cell, models = job.cell, self.host.models
         graph = models.graph(cell.workload, cell.batch)
         if cell.model_files:
@@ -228,10 +246,7 @@ class PackagedEngine(Engine):
                     path.unlink()
         ports = {"inputs": list(graph.inputs), "outputs": list(graph.outputs)}
         shapes = {name: graph.shapes[name] for names in ports.values() for name in names}
-        given = {**settings, **ports, "files": names, "shapes": shapes, "own": bool(cell.model_files)}
-        (made / "settings.json").write_text(json.dumps(given))
-        shutil.copyfile(DRIVE, made / "drive.py")
-        shutil.copyfile(self.driver, made / "driver.py")
+        return {**ports, "files": names, "shapes": shapes}
 
 
 def _counts(sampling: Sampling) -> str:

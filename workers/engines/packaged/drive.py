@@ -1,9 +1,9 @@
 """Run one model with one engine in the engine's own Python, as a block of the farm; no part of the farm is imported.
 
 Beside this file lie `driver.py` of the engine, `settings.json`, `inputs.npz` and the model's files; the command line
-has how often it runs, in JSON. The outputs and the samples (int64: start and duration in ns, CLOCK_BOOTTIME) go to
-`result.npz` in $TMPDIR. Standard output gets one JSON object a line: what loaded, how far it is, or why it cannot run;
-what libraries print goes to standard error.
+has how often it runs, in JSON. The outputs and the samples (int64: start and duration in ns, CLOCK_BOOTTIME; of an
+answer also the time of each token, then the number of each) go to `result.npz` in $TMPDIR. Standard output gets one
+JSON object a line: what loaded, how far it is, or why it cannot run; what libraries print goes to standard error.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ STABLE_RUNS, MORE_WARMUPS = 5, 30
 REFUSED, SAID = 3, 2000
 """Exit status of an engine that cannot run the model as asked; characters kept of its words."""
 PROGRESS_NS = 1_000_000_000
+Sample = tuple[int, ...]
+"""Start and duration, whatever follows."""
+Run = Callable[[], "Sample | None"]
+"""Runs a model once; returns the sample where it times itself."""
 
 
 def now_ns() -> int:
@@ -38,18 +42,18 @@ def load_driver(path: Path) -> Any:
     return module
 
 
-def timed(run: Callable[[], None], samples: list[tuple[int, int]]) -> None:
+def timed(run: Run, samples: list[Sample]) -> None:
     began = now_ns()
-    run()
-    samples.append((began, now_ns() - began))
+    told = run()
+    samples.append(told or (began, now_ns() - began))
 
 
-def warm_up(run: Callable[[], None], count: int, stable: float) -> list[tuple[int, int]]:
+def warm_up(run: Run, count: int, stable: float) -> list[Sample]:
     """Run `count` times, then more until the last five agree within a share, at most 30 times as many: as our agent."""
-    samples: list[tuple[int, int]] = []
+    samples: list[Sample] = []
     most = count + max(MORE_WARMUPS, MORE_WARMUPS * count) if stable else count
     while len(samples) < most:
-        last = [duration for _, duration in samples[-STABLE_RUNS:]]
+        last = [each[1] for each in samples[-STABLE_RUNS:]]
         is_stable = len(last) == STABLE_RUNS and max(last) - min(last) <= stable * min(last)
         if len(samples) >= count and is_stable:
             break
@@ -57,9 +61,9 @@ def warm_up(run: Callable[[], None], count: int, stable: float) -> list[tuple[in
     return samples
 
 
-def take(run: Callable[[], None], count: int, load_ns: int, tell: Callable[..., None]) -> list[tuple[int, int]]:
+def take(run: Run, count: int, load_ns: int, tell: Callable[..., None]) -> list[Sample]:
     """`count` samples at least, and for `load_ns` at least."""
-    samples: list[tuple[int, int]] = []
+    samples: list[Sample] = []
     told, began = 0, now_ns()
     while len(samples) < count or now_ns() - began < load_ns:
         timed(run, samples)
@@ -78,6 +82,23 @@ def through(engine: Any, parts: list[dict[str, Any]], outputs: list[dict[str, An
             engine.put(part)
             engine.run()
             outputs.append({name: value.copy() for name, value in engine.get().items()})
+
+    return once
+
+
+def answering(engine: Any, given: Any, context: int, count: int) -> Run:
+    """Return what generates one answer behind given tokens, of which the first `context` are taken before the clock."""
+
+    def once() -> Sample:
+        engine.begin(given[:context])
+        times: list[int] = []
+        tokens: list[int] = []
+        began = now_ns()
+        engine.take(given[context:])
+        while len(tokens) < count:
+            tokens.append(engine.next())
+            times.append(now_ns())
+        return began, times[-1] - began, *times, *tokens
 
     return once
 
@@ -104,7 +125,10 @@ def main() -> int:
         with np.load(here / "inputs.npz") as file:
             given = {name: file[name] for name in file.files}
         each: list[dict[str, Any]] = []
-        if settings.get("set"):
+        text = settings.get("text")
+        if text:
+            run = answering(engine, given["tokens"], text["context"], text["generate"])
+        elif settings.get("set"):
             parts = [dict(zip(given, arrays, strict=True)) for arrays in zip(*given.values(), strict=True)]
             run = through(engine, parts, each)
         else:
@@ -119,8 +143,9 @@ def main() -> int:
         gc.disable()
         samples = take(run, settings["samples"], settings["load_ns"], tell)
         outputs = {name: np.stack([one[name] for one in each]) for name in each[0]} if each else engine.get()
+        columns = 2 + (2 * text["generate"] if text else 0)
         result: dict[str, Any] = {f"output:{name}": value for name, value in outputs.items()}
-        result |= {"warmup": np.array(warmups, np.int64).reshape(-1, 2), "timed": np.array(samples, np.int64)}
+        result |= {"warmup": np.array(warmups, np.int64).reshape(-1, columns), "timed": np.array(samples, np.int64)}
         np.savez(Path(tempfile.gettempdir(), "result.npz"), **result)
     except MemoryError:
         raise

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,8 +51,8 @@ class _Told(BaseModel):
 @dataclass(kw_only=True)
 class DrivenProgram(ExecProgram):
     engine: type[Engine]
-    reference: Arrays
-    rounded: Callable[[], Arrays]
+    columns: int = 2
+    """Numbers of a sample: its start and duration, and what else the driver tells of it."""
     _result: dict[str, Any] = field(default_factory=dict, init=False)
 
     @property
@@ -91,9 +92,9 @@ class DrivenProgram(ExecProgram):
         wanted = {"warmup": self.job.sampling.warmup, "timed": self.job.sampling.samples}
         for phase, count in wanted.items():
             found = self.samples[phase]
-            if found.dtype != np.int64 or found.ndim != 2 or found.shape[1] != 2 or len(found) < count:
+            if found.dtype != np.int64 or found.ndim != 2 or found.shape[1] != self.columns or len(found) < count:
                 self.unread = self.unread or f"{count} {phase} samples were asked for, and {len(found)} are there"
-            elif (found < 0).any() or (found[1:, 0] < found[:-1].sum(axis=1)).any():
+            elif (found < 0).any() or (found[1:, 0] < found[:-1, :2].sum(axis=1)).any():
                 self.unread = self.unread or "its samples overlap, or go back in time"
         try:
             _Told.model_validate(self._told())
@@ -102,8 +103,8 @@ class DrivenProgram(ExecProgram):
 
     @property
     def samples(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Return start and duration in ns of each sample, by phase."""
-        return {phase: self._result.get(phase, np.empty((0, 2), np.int64)) for phase in ("warmup", "timed")}
+        """Return start and duration in ns of each sample, and what else is told of it, by phase."""
+        return {phase: self._result.get(phase, np.empty((0, self.columns), np.int64)) for phase in ("warmup", "timed")}
 
     def read(self, events: list[Event]) -> Iterator[Event]:
         if self.unread:
@@ -117,13 +118,13 @@ class DrivenProgram(ExecProgram):
                 for step, start_ns, duration_ns in told.setup:
                     yield Setup(seq=event.seq, t_ns=event.t_ns, step=step, start_ns=start_ns, duration_ns=duration_ns)
                 for phase, found in samples.items():
-                    for index, (start_ns, duration_ns) in enumerate(found.tolist()):
+                    for index, (start_ns, duration_ns, *more) in enumerate(found.tolist()):
                         update = {"index": index, "phase": phase, "start_ns": start_ns, "duration_ns": duration_ns,
-                                  "inferences": self.job.inferences}  # fmt: skip
+                                  **self.told_of(more)}  # fmt: skip
                         yield event.model_copy(update=update)
             elif isinstance(event, Phase) and event.phase == "load":
                 first, last = samples["timed"][0], samples["timed"][-1]
-                yield event.model_copy(update={"start_ns": int(first[0]), "end_ns": int(last.sum())})
+                yield event.model_copy(update={"start_ns": int(first[0]), "end_ns": int(last[:2].sum())})
             else:
                 yield event
 
@@ -149,6 +150,34 @@ class DrivenProgram(ExecProgram):
         if self.unread:
             said = f"{self.what}: {self.unread}{last_words(lines_of(self.agent.events))}"
             raise_failure("unread_output", said, self.serial, "try again; the record keeps what it printed")
+        remarks = tuple(self.engine.doubt("remark", each[:500]) for each in _Told.model_validate(self._told()).remarks)
+        verdict = self.verdict()
+        return replace(verdict, doubts=(*remarks, *verdict.doubts))
+
+    @abstractmethod
+    def told_of(self, more: Sequence[int]) -> dict[str, Any]:
+        """Return a sample's further fields by the numbers behind its start and duration."""
+
+    @abstractmethod
+    def verdict(self) -> Verdict:
+        """Judge what a run computed whose samples and words are in order. Raises ProgramFailed."""
+
+    def _told(self) -> dict[str, Any]:
+        """The driver's words, the later over the earlier."""
+        return {name: value for line in lines_of(self.agent.events) for name, value in _words(line).items()}
+
+
+@dataclass(kw_only=True)
+class VerifiedProgram(DrivenProgram):
+    """A program whose outputs are held against the reference's."""
+
+    reference: Arrays
+    rounded: Callable[[], Arrays]
+
+    def told_of(self, more: Sequence[int]) -> dict[str, Any]:  # noqa: ARG002 (there are none)
+        return {"inferences": self.job.inferences}
+
+    def verdict(self) -> Verdict:
         outputs = {key.removeprefix(OUTPUT): value for key, value in self._result.items() if key.startswith(OUTPUT)}
         if lacking := sorted(self.reference.keys() - outputs.keys()):
             said = f"{self.what} gave no output {', '.join(lacking)}"
@@ -162,13 +191,7 @@ class DrivenProgram(ExecProgram):
             raise_failure("unread_output", told, self.serial, "mend its driver")
         checks = verify(first, self.reference, Precision(self.job.cell.precision), self.rounded)
         outcome, cause = (Outcome.INVALID, "wrong_output") if (reasons := wrong(checks)) else (Outcome.OK, "")
-        remarks = tuple(self.engine.doubt("remark", each[:500]) for each in _Told.model_validate(self._told()).remarks)
-        doubts = (*remarks, *rounding_doubts(checks))
-        return Verdict(outcome, cause, reasons, doubts, checks, predictions=predicted)
-
-    def _told(self) -> dict[str, Any]:
-        """The driver's words, the later over the earlier."""
-        return {name: value for line in lines_of(self.agent.events) for name, value in _words(line).items()}
+        return Verdict(outcome, cause, reasons, rounding_doubts(checks), checks, predictions=predicted)
 
 
 def _words(line: Line) -> dict[str, Any]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.device import Precision
-from orchestrator.model.event import Event, Sample
-from orchestrator.model.experiment.language_model import Text
-from orchestrator.model.record import Doubt, DoubtCode, Outcome, Replan
+from orchestrator.model.record import Outcome, Replan
 from workers.devices.fleet import Member
 from workers.devices.install import file_sha256, install_build
 from workers.engines.agent import expected_s, is_crash, raise_for
+from workers.engines.answers import answered
 from workers.engines.engine import Coming, Host, Measured, Program, Run, Verdict, Work
 from workers.engines.models import Arrays, predictions, verify, wrong
 from workers.session.conditions.affinity import listed
@@ -102,29 +100,11 @@ class PlanProgram(Program):
             return Verdict(Outcome.KILLED, cause, (f"the device ended the agent{told}",))
         raise_for(agent, self.work.member.facts.serial)
         if cell.text is not None:
-            verdict = self._answered(cell.text, agent.events)
+            verdict = answered(self.plans.models, cell, agent.events)
         else:
             verdict = self._verified(self.measured) if cell.workload.training is None else self._trained(self.measured)
         doubts = own_doubts(cell, agent.events, self.layer_memory, verdict.checks)
         return replace(verdict, doubts=(*verdict.doubts, *doubts))
-
-    def _answered(self, text: Text, events: Sequence[Event]) -> Verdict:
-        """Judge each answer; those of a block are alike, so that mostly there is one."""
-        cell = self.work.assignment.job.cell
-        answers = dict.fromkeys(each.tokens for each in events if isinstance(each, Sample) and each.tokens)
-        judged = [
-            self.plans.models.texts.judge(cell.workload, text, answer, Precision(cell.precision)) for answer in answers
-        ]
-        reasons = tuple(each.reason for each in judged if each.reason)
-        part = [(each.tokens, len(of)) for each, of in zip(judged, answers, strict=True) if each.tokens < len(of)]
-        detail = "the first {} of {} tokens were compared with the reference's".format(*part[0]) if part else ""
-        return Verdict(
-            Outcome.INVALID if reasons else Outcome.OK,
-            "wrong_output" if reasons else "",
-            reasons,
-            doubts=(Doubt(code=DoubtCode.PARTLY_COMPARED, detail=detail),) if part else (),
-            checks=tuple(each.check for each in judged),
-        )
 
     def _verified(self, measured: Measurement) -> Verdict:
         job = self.work.assignment.job

@@ -45,6 +45,8 @@ class Decoder:
     """Input -> output with newer rows."""
     given: bool = False
     """The file takes the position itself, and a past of the capacity."""
+    widths: Mapping[str, int] = field(default_factory=dict)
+    """The width of a past whose file leaves it open."""
 
     def shapes(
         self, declared: Mapping[str, Sizes], outputs: Sequence[str]
@@ -75,6 +77,7 @@ class Decoder:
 
     def _rows(self, name: str, declared: Sizes) -> tuple[int, ...]:
         batch, heads, length, width = (*declared, "", "", "", "")[:4]
+        width = width if isinstance(width, int) else self.widths.get(name, width)
         if self.given and length == self.capacity:
             length = ""
         if len(declared) != 4 or isinstance(length, int) or not isinstance(heads, int) or not isinstance(width, int):
@@ -109,6 +112,18 @@ class Decoder:
                 places = s.map(("add", "a", "b"), np.arange(self.tokens), POSITION)
                 s.end(s.reshape(places, (1, self.tokens)[-len(sizes) :]))
                 to.types[name] = np.dtype(np.int64)
+
+
+def head_widths(graph: Any, declared: Mapping[str, Sizes]) -> dict[str, int]:
+    """Return the width of a head by the inputs of each grouped attention of a file, from what the file declares of its
+    results: onnxruntime-genai's builder leaves it open in the past, which may be packed."""
+    found = dict[str, int]()
+    for node in graph.node:
+        heads = next((each.i for each in node.attribute if each.name == "num_heads"), 0)
+        wide = (declared.get(node.output[0]) or ("",))[-1] if heads > 0 else ""
+        if isinstance(wide, int) and wide > 0 and wide % heads == 0:
+            found |= dict.fromkeys(node.input, wide // heads)
+    return found
 
 
 def newest(to: Context, name: str) -> str:

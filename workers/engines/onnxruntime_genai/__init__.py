@@ -1,0 +1,1 @@
+"""ONNX Runtime GenAI: language models in ONNX on the CPU."""
