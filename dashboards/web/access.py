@@ -98,13 +98,14 @@ class Access:
         private: bool = False,
         secure: bool = False,
         shared: Callable[[], bool] = lambda: False,
+        shared_at_once: Callable[[], bool | None] = lambda: None,
         people: Callable[[], People] | None = None,
     ) -> None:
         """`names`: hosts that a request may name. `private`: looking takes a session, too. `secure`: by HTTPS.
-        `shared`: whether there are people beside the owner. `people`: raises FarmError where the ledger is away."""
+        `shared`: whether there are people beside the owner; `shared_at_once`: the same without waiting, or None. `people`: raises FarmError where the ledger is away."""
         self._key = token.encode()
         self._names, self.private, self.secure = frozenset(names), private, secure
-        self.shared, self._people = shared, people
+        self.shared, self._shared_at_once, self._people = shared, shared_at_once, people
         self.cookie = "farm_" + self._signed("cookie")[:12]
         """Its name: browsers keep one jar for all ports of a machine."""
 
@@ -144,9 +145,19 @@ class Access:
     def visitor_now(self, request: Request) -> Visitor:
         """The same as the ledger says now, which a stream that lasts asks again."""
         session = self._session(request)
-        if session is not None:
-            return Visitor(session.grants, session)
-        return NOBODY if self.private or self.shared() else ANYBODY
+        return _visitor(session, session is None and (self.private or self.shared()))
+
+    def visitor_at_once(self, request: Request) -> Visitor | None:
+        """The same for callers that must not wait; None: they have to ask `visitor` elsewhere."""
+        shown = request.cookies.get(self.cookie, "")
+        if shown.startswith(PREFIX):
+            return None
+        session = self._owners(shown)
+        closed = session is None and (self.private or self._shared_at_once())
+        if closed is None:
+            return None
+        found = request.scope[VISITOR] = _visitor(session, closed)
+        return found
 
     def session(self, request: Request) -> Session | None:
         """Return a request's session; None where it shows none, an old one, or one that we did not make."""
@@ -183,6 +194,12 @@ class Access:
 
     def _signed(self, *words: str) -> str:
         return hmac.new(self._key, ":".join(words).encode(), hashlib.sha256).hexdigest()
+
+
+def _visitor(session: Session | None, is_closed: bool) -> Visitor:
+    if session is not None:
+        return Visitor(session.grants, session)
+    return NOBODY if is_closed else ANYBODY
 
 
 def is_ours(request: Request) -> bool:

@@ -85,8 +85,9 @@ class Way(Generic[M]):
     """A function for what it is about, where its right is of a project."""
 
     def let(self, visitor: Visitor, ledger: Callable[[], Ledger], path: Mapping[str, str]) -> list[Place]:
-        """Return what the address is about. Raises NotAllowed, UnknownName where it is not theirs to see."""
-        places = list(self.of(ledger(), path)) if self.of is not None else []
+        """Return what the address is about; nothing for whoever may do all: nobody asks then. Raises NotAllowed,
+        UnknownName where it is not theirs to see."""
+        places = list(self.of(ledger(), path)) if self.of is not None and not visitor.grants.are_whole else []
         self.needs.let(visitor.name, visitor.grants, places, path.get("id", ""))
         return places
 

@@ -43,9 +43,11 @@ class Protection:
             text = "these are the pages of a farm, and they have another name than the one that was asked for\n"
             await PlainTextResponse(text, 421)(scope, receive, send)
             return
-        path = request.url.path
+        path: str = scope["path"]
         if not path.startswith(DOORS):
-            visitor = await run_in_threadpool(self._access.visitor, request)
+            visitor = self._access.visitor_at_once(request)
+            if visitor is None:
+                visitor = await run_in_threadpool(self._access.visitor, request)
             if visitor is NOBODY and not path.startswith(OPEN_TO_ALL):
                 await RedirectResponse(f"/sign-in?back={quote(path, safe='')}", 303)(scope, receive, send)
                 return

@@ -65,6 +65,7 @@ def app_of(state: Path, listening: Listening) -> Starlette:
         private=private,
         secure=bool(listening.name),
         shared=sources.shared,
+        shared_at_once=sources.shared_at_once,
         people=lambda: sources.ledger().people,
     )
     given = settings().prometheus_url
@@ -138,6 +139,10 @@ class Sources:
         with suppress(FarmError):
             self._shared = self.ledger().people.are_let_in()
         return self._shared
+
+    def shared_at_once(self) -> bool | None:
+        """The same without waiting; None: it cannot be told so."""
+        return None if self._ledger is None else self._ledger.people.are_let_in_at_once()
 
     def exporter(self) -> str:
         """Its address; empty where no farm runs."""

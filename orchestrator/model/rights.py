@@ -26,6 +26,11 @@ class Grants:
         return any(self.reach(least, project) for project in (None, *self.projects))
 
     @property
+    def are_whole(self) -> bool:
+        """Return whether they reach every right, whatever it is about."""
+        return self.farm is Role.ADMINISTER
+
+    @property
     def visible(self) -> frozenset[str] | None:
         """The projects that may be viewed; None: all."""
         return None if self.farm is not None else frozenset(self.projects)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from .passwords import Passwords
     from .webhooks import Webhooks
 
-_ANYBODY = select(PEOPLE.c.name).where(PEOPLE.c.ended_at.is_(None)).limit(1)
+_ANYBODY = select(PEOPLE.c.name).where(PEOPLE.c.ended_at.is_(None))
+_ANYBODY_AT_ONCE = f"{_ANYBODY} LIMIT 1"
 _TERMS = ("share", "phone_hours", "most_waiting")
 
 
@@ -55,7 +56,11 @@ class People:
     def are_let_in(self) -> bool:
         """Return whether anybody may use the farm beside the owner of its machine."""
         with self._database.read() as connection:
-            return connection.execute(_ANYBODY).first() is not None
+            return connection.execute(_ANYBODY.limit(1)).first() is not None
+
+    def are_let_in_at_once(self) -> bool | None:
+        """The same without waiting; None: it cannot be told so."""
+        return self._database.finds_at_once(_ANYBODY_AT_ONCE)
 
     def every(self) -> list[Person]:
         """Return all people by name, those that left among them."""

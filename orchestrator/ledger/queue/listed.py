@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, or_, select
 
 from orchestrator.ledger import experiments
 from orchestrator.ledger.database import Database, padded
@@ -84,16 +85,16 @@ class Listed:
     def attempts(self, job_id: str) -> list[AttemptRow]:
         """All at one job, in order."""
         with self._database.read() as connection:
-            rows = connection.execute(_attempts().where(ATTEMPTS.c.job_id == job_id).order_by(ATTEMPTS.c.attempt))
+            rows = connection.execute(_ATTEMPTS.where(ATTEMPTS.c.job_id == job_id).order_by(ATTEMPTS.c.attempt))
             return [_attempt(row) for row in rows]
 
     def of_device(self, serial: str, most: int, projects: Collection[str] | None = None) -> list[AttemptRow]:
         """The newest attempts on a device, the newest first; of these projects, or of any."""
         with self._database.read() as connection:
-            newest = select(ATTEMPTS.c.token).order_by(ATTEMPTS.c.token.desc()).limit(1).offset(NEWEST)
-            oldest = next(iter(connection.scalars(newest).all()), 0)
-            mine = _attempts().where(ATTEMPTS.c.serial == serial, ATTEMPTS.c.token > oldest, *_in(projects))
-            return [_attempt(row) for row in connection.execute(mine.order_by(ATTEMPTS.c.token.desc()).limit(most))]
+            oldest = connection.execute(_OLDEST).scalar() or 0
+            wanted = _OF_A_DEVICE if projects is None else _OF_A_DEVICE.where(*_in(projects))
+            rows = connection.execute(wanted, {"device": serial, "oldest": oldest, "most": most})
+            return [_attempt(row) for row in rows]
 
     def jobs(self, experiment_id: str | None, words: Sequence[str], first: int, most: int) -> JobPage:
         """Jobs of an experiment or of all, in order of submission: of these states or outcomes, or of any."""
@@ -192,11 +193,20 @@ def _listed(row: AnyRow, serial: str) -> ListedJob:
     return ListedJob(row.id, row.experiment_id, label, word, row.cause, row.attempts, serial, row.ended_at)
 
 
-def _attempts() -> Select[tuple[object, ...]]:
+def _attempts() -> Select[Any]:
     of_job = NAMED_JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id)
     own = (FIGURES.c.job_id == ATTEMPTS.c.job_id) & (FIGURES.c.attempt == ATTEMPTS.c.attempt)
     named = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label, JOBS.c.block)
     return select(ATTEMPTS, *named, FIGURES.c.median_ms, FIGURES.c.source).select_from(of_job.outerjoin(FIGURES, own))
+
+
+_ATTEMPTS = _attempts()
+_OLDEST = select(ATTEMPTS.c.token).order_by(ATTEMPTS.c.token.desc()).limit(1).offset(NEWEST)
+_OF_A_DEVICE = (
+    _ATTEMPTS.where(ATTEMPTS.c.serial == bindparam("device"), ATTEMPTS.c.token > bindparam("oldest"))
+    .order_by(ATTEMPTS.c.token.desc())
+    .limit(bindparam("most"))
+)
 
 
 def _attempt(row: AnyRow) -> AttemptRow:

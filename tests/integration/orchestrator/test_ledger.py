@@ -458,12 +458,12 @@ def test_a_new_ledger_that_another_process_writes_is_waited_for(tmp_path: Path) 
 
 
 def test_a_postgresql_that_takes_the_call_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.ledger.database.CONNECT_S", 2)
+    monkeypatch.setattr("orchestrator.ledger.database.opening.CONNECT_S", 2)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f"postgresql+psycopg://farm@127.0.0.1:{mute.getsockname()[1]}/farm"
         with pytest.raises(ServiceDown, match="does not answer"):
             Ledger(address)
-        monkeypatch.setattr("orchestrator.ledger.database.CONNECT_S", 10_000)
+        monkeypatch.setattr("orchestrator.ledger.database.opening.CONNECT_S", 10_000)
         with pytest.raises(ServiceDown, match="does not answer"):
             Ledger(f"{address}?connect_timeout=2")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import stat
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from starlette.requests import Request
 
 from dashboards.web import access
 from dashboards.web.access import Access, token_of
+from orchestrator.ledger import Ledger
+from orchestrator.model.people import Kind, Role, Use
 
 TOKEN = "t" * 43
 
@@ -95,3 +98,25 @@ def test_only_a_form_of_this_session_from_our_own_page_acts() -> None:
 def test_another_name_for_this_address_is_not_ours(host: str, meant: bool) -> None:
     """A page of somebody else's whose name leads to 127.0.0.1 reads nothing."""
     assert Access(TOKEN).is_meant(host) is meant
+
+
+def test_who_comes_is_told_at_once_as_the_ledger_says_it(tmp_path: Path, seed: int) -> None:
+    """Whoever must not wait is told the same as who asks the ledger, also while somebody writes, or nothing."""
+    chance, url, told = random.Random(seed), f"sqlite:///{tmp_path / 'ledger.sqlite'}", []
+    with Ledger(url) as other, Ledger(url) as own:
+        people, mine = other.people, own.people
+        known = Access(
+            TOKEN, shared=mine.are_let_in, shared_at_once=mine.are_let_in_at_once, people=lambda: mine
+        )  # fmt: skip
+        people.add("anna", Kind.PERSON)
+        session = f"{known.cookie}={people.tokens.make('anna', Role.VIEW, '', '', None, Use.SESSION)[1]}"
+        for _ in range(24):
+            cookie = chance.choice(("", "", entered(known), session, f"{known.cookie}=x.y"))
+            before = known.visitor(request(cookie))
+            with other.together():
+                chance.choice((lambda: people.end("anna"), lambda: people.add("anna", Kind.PERSON)))()
+                told += [(cookie, before, known.visitor_at_once(request(cookie)))]
+            told += [(cookie, known.visitor(request(cookie)), known.visitor_at_once(request(cookie)))]
+    assert all(now == (None if cookie == session else asked) for cookie, asked, now in told)
+    found = [asked for _, asked, _ in told]
+    assert access.NOBODY in found and access.ANYBODY in found
