@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_se
 
 from orchestrator.model import problem
 from orchestrator.model.errors import SetupError
-from orchestrator.system.config import Settings
+from orchestrator.system.config import Settings, settings_now
 from orchestrator.system.private_files import make_private
 
 from .processes import marks
@@ -175,7 +175,7 @@ def _lock_file(state: Path) -> Path:
 
 def _from_environment(state: Path | None) -> Settings:
     try:
-        return Settings() if state is None else Settings(state=state)
+        return settings_now(state)
     except ValidationError as e:
         found = [each for each in e.errors() if each["loc"]]
         wrong = "; ".join(f"FARM_{str(each['loc'][0]).upper()}: {problem.describe(each)}" for each in found)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.acts.submission.labels import read_labels
-from orchestrator.answers import Ending, Story, all_in_brief, how_far, story_of, unfinished, when_it_ends
+from orchestrator.answers import Ending, Story, all_in_brief, how_far, story_of, when_it_ends
 from orchestrator.answers.hosts import HostView, views
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
@@ -34,6 +34,8 @@ SEES_ANYTHING = Right(Role.VIEW, of="any")
 ADMINISTERS = Right(Role.ADMINISTER, of="farm")
 ENDS = Shared[Ending](20.0)
 """Ends of experiments: thinking about them takes a twentieth of a core."""
+MOST_TOLD = 1000
+"""Jobs that are not over, of those that are told one by one."""
 JOB_WORDS = "held waiting placed running ok invalid failed lost killed cancelled"
 
 
@@ -111,7 +113,7 @@ def experiment(asked: Asked, id: Name) -> dict[str, Any]:
     found = how_far(
         asked.ledger, row, asked.reasons(), lambda: ENDS.of((asked.sources, row.id), lambda: ends(_devices(asked)))
     )
-    return found.data(unfinished(asked.ledger, row.id))
+    return found.data(asked.ledger.listed.unfinished(row.id, MOST_TOLD))
 
 
 @read("/experiments/{id}/content", SEES, _of_named)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .ending import Ending, when_it_ends
-from .standing import Problem, Standing, all_in_brief, how_far, problems_of, unfinished
+from .standing import Problem, Standing, all_in_brief, how_far, problems_of
 from .story import Story, story_of
 from .waiting import Wait, explain, reason_lines, wait_data, why_jobs_wait
 
@@ -19,7 +19,6 @@ __all__ = [
     "problems_of",
     "reason_lines",
     "story_of",
-    "unfinished",
     "wait_data",
     "when_it_ends",
     "why_jobs_wait",

@@ -16,10 +16,9 @@ from .ending import Ending
 from .waiting import Wait, wait_data, why_jobs_wait
 
 if TYPE_CHECKING:
-    from orchestrator.ledger import ExperimentRow, JobRow, Ledger
+    from orchestrator.ledger import ExperimentRow, Ledger
+    from orchestrator.ledger.queue.listed import OpenJob
 
-MOST_TOLD = 1000
-"""Jobs that are not over, of those that are told one by one."""
 BAD = frozenset(each.value for each in Outcome if each is not Outcome.OK)
 
 
@@ -54,22 +53,15 @@ class Standing:
     stopped: tuple[Stopped, ...] = ()
     """Strategies that ended without what they were asked for."""
 
-    def data(self, unfinished: Sequence[JobRow] = ()) -> dict[str, Any]:
+    def data(self, unfinished: Sequence[OpenJob] = ()) -> dict[str, Any]:
         """Return the standing for programs."""
         return {
             **in_brief(self.row, self.waits, self.stopped),
             "ends": self.ends and self.ends.data,
             "exclusions": [vars(each) for each in self.row.exclusions],
-            "unfinished": [
-                {"job": each.job_id, "label": label(each.job), "state": each.state.value} for each in unfinished
-            ],
+            "unfinished": [each._asdict() for each in unfinished],
             "not_ok": [each.data for each in self.problems],
         }
-
-
-def unfinished(ledger: Ledger, experiment_id: str) -> list[JobRow]:
-    """The first jobs of an experiment that are not over."""
-    return ledger.jobs(experiment_id, ("waiting", "placed", "running"), most=MOST_TOLD)
 
 
 def in_brief(row: ExperimentRow, waits: Iterable[Wait], stopped: Iterable[Stopped] = ()) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from orchestrator.model.device import Device, Reading
 from orchestrator.model.live.announcement import HostAnnouncement, Progress
 
 AGREE_S = 0.5
-"""Clocks that differ by less are taken for the same: a question to Redis takes time, too."""
+"""Clocks that differ by less are taken for the same, and those whose difference the question to Redis may explain."""
 BELIEVED_S = 5.0
 
 
@@ -29,8 +29,9 @@ class FarmClock:
         if time.monotonic() - self._asked_at > BELIEVED_S:
             before = time.time()
             seconds, micros = self._redis.time()
-            ahead_s = seconds + micros / 1e6 - (before + time.time()) / 2
-            self._ahead_s = ahead_s if abs(ahead_s) >= AGREE_S else 0.0
+            took_s = time.time() - before
+            ahead_s = seconds + micros / 1e6 - before - took_s / 2
+            self._ahead_s = ahead_s if abs(ahead_s) >= max(AGREE_S, took_s / 2) else 0.0
             self._asked_at = time.monotonic()
         return self._ahead_s
 

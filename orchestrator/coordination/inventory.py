@@ -138,7 +138,7 @@ class Inventory:
         scheduler has said anything for `keys.ANNOUNCE_TTL_S`."""
         text = self._redis.get(keys.WAITING)
         try:
-            return _REASONS.validate_json(text) if text else None
+            return dict(_reasons(text)) if text else None
         except ValidationError as e:
             log.warning("%s in Redis cannot be read and is skipped: %s", keys.WAITING, _first_line(e))
             return None
@@ -235,6 +235,13 @@ def _parsed(key: str, text: str, model: type[M]) -> M | None:
 @lru_cache(maxsize=READ)
 def _read(model: type[Model], text: str) -> Model:
     return model.model_validate_json(text, extra="ignore")
+
+
+@lru_cache(maxsize=1)
+def _reasons(text: str) -> dict[str, WaitReason]:
+    """Reasons by job; jobs that wait for the same have one object, since most of them do."""
+    alike: dict[WaitReason, WaitReason] = {}
+    return {job: alike.setdefault(each, each) for job, each in _REASONS.validate_json(text).items()}
 
 
 def _first_line(error: Exception) -> str:

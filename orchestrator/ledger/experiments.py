@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from orchestrator.model.rights import Place
 
 OF_SUITE = "suite:"
+SPECS = 128
+"""Specs that are kept as they were read: an experiment's never changes, and a page lists fifty."""
 _SPEC = select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == bindparam("mine"))
 
 
@@ -145,7 +148,7 @@ def spec(connection: Connection, experiment_id: str) -> Experiment | None:
     """Return what was asked for, without a look at its jobs; None, logged, where it cannot be read."""
 
     def read() -> Experiment:
-        return Experiment.model_validate_json(connection.scalar(_SPEC, {"mine": experiment_id}) or "")
+        return _read_spec(connection.scalar(_SPEC, {"mine": experiment_id}) or "")
 
     return readable(f"experiment {experiment_id}", read)
 
@@ -208,12 +211,17 @@ def _may_grow(connection: Connection, number: int) -> bool:
     return experiment is not None and experiment.may_grow
 
 
+@lru_cache(maxsize=SPECS)
+def _read_spec(text: str) -> Experiment:
+    return Experiment.model_validate_json(text)
+
+
 def _row(row: AnyRow, counts: dict[str, int]) -> ExperimentRow:
     return read_row(
         f"experiment {row.id}",
         lambda: ExperimentRow(
             id=row.id,
-            experiment=Experiment.model_validate_json(row.spec),
+            experiment=_read_spec(row.spec),
             exclusions=tuple(Exclusion(**fields) for fields in json.loads(row.exclusions)),
             submitted_at=row.submitted_at,
             submitter=row.submitted_by,

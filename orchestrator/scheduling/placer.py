@@ -34,6 +34,8 @@ NEVER: Mapping[str, Sequence[Hold]] = MappingProxyType({})
 NO_USE = FairUse()
 SHARE = 0.05
 """The share of the time for placing again where nothing changed, and for saying why jobs wait."""
+FREE_S = 0.02
+"""Where to say why jobs wait costs less, it is said in each turn that changed anything."""
 
 
 class Placer:
@@ -45,7 +47,7 @@ class Placer:
         self._energy = Learnt(lambda of, models: expected_energy(ledger.energies(of), models))
         self._known: object = None
         self._placed_at = float("-inf")
-        self._placing, self._explaining = Seldom(SHARE, free_s=0.0), Seldom(SHARE)
+        self._placing, self._explaining = Seldom(SHARE, free_s=0.0), Seldom(SHARE, free_s=FREE_S)
         self._explained = True
         self._waiting: Mapping[str, WaitReason] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from functools import lru_cache
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Literal
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+PREFIX = "FARM_"
 HOST_NAME = r"^[A-Za-z0-9_-]+$"
 
 
 class Settings(BaseSettings):
     """Every setting can be given as an environment variable `FARM_<NAME>`; `farm up` sets them for its parts."""
 
-    model_config = SettingsConfigDict(env_prefix="FARM_", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore")
 
     state: Path = Path(".farm")
     """Folder for everything that this farm keeps: ledger, spool, caches, logs, artifacts."""
@@ -120,6 +122,20 @@ class Settings(BaseSettings):
         """The wiring file of this host, None where it has none; one that was named must be there."""
         own = self.state / "wiring.yaml"
         return self.wiring or (own if own.is_file() else None)
+
+
+def settings_now(state: Path | None = None) -> Settings:
+    """Return the settings that the environment gives now, of a state folder or of the one that it names.
+
+    They are made again only where a variable changed: to make them takes a millisecond, and pages ask at each request.
+    Raises ValidationError.
+    """
+    return _made(state, tuple(sorted(each for each in os.environ.items() if each[0].upper().startswith(PREFIX))))
+
+
+@lru_cache(maxsize=8)
+def _made(state: Path | None, _environment: tuple[tuple[str, str], ...]) -> Settings:
+    return Settings() if state is None else Settings(state=state)
 
 
 @lru_cache

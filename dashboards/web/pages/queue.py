@@ -17,15 +17,14 @@ MOST_RUNNING = 50
 def queue(asked: Asked) -> Page:
     """`?from=` which of the waiting jobs comes first."""
     look, ledger = asked.look(), asked.ledger()
-    ids = ledger.listed.open_experiments(asked.projects)
-    shown = [ledger.experiment(each) for each in ids[:MOST_EXPERIMENTS]]
+    shown, are_open = ledger.listed.open_experiments(MOST_EXPERIMENTS, asked.projects)
     page = ledger.listed.waiting(asked.number("from"), MOST, asked.projects)
     reasons, running = look.reasons_told, sorted(look.running.values(), key=lambda row: row.started_at)
     why = each_waits(ledger, [row.job_id for row in page.rows], look.reasons)
     data = {
         "counts": look.counts,
         "experiments": [(row, asked.ends(row.id)) for row in shown],
-        "more_experiments": len(ids) - len(shown),
+        "more_experiments": are_open - len(shown),
         "reasons": reasons[:MOST_REASONS],
         "more_reasons": sum(each.jobs for each in reasons[MOST_REASONS:]),
         "running": running[:MOST_RUNNING],

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, select
 
 from orchestrator.ledger.database import parts
 from orchestrator.ledger.queue.lanes import choices_of
-from orchestrator.ledger.queue.tallies import Tally, having, tallies
+from orchestrator.ledger.queue.tallies import Tally, having, places, tallies
 from orchestrator.ledger.rows import JobState, WaitingGroup
-from orchestrator.ledger.tables import EXPERIMENTS, JOBS, LANES
+from orchestrator.ledger.tables import EXPERIMENTS, LANES
 
 
 def waiting_groups(
@@ -44,14 +44,11 @@ def waiting_in_brief(connection: Connection, looked_at: Iterable[str]) -> list[W
 
 
 def _members(connection: Connection, looked_at: Iterable[str]) -> dict[int, list[str]]:
-    """Lane -> which of these jobs wait in it; both in order of priority and submission. They are found by their ids
-    alone: a database that is also asked for their state may look at all that wait."""
-    what = select(-JOBS.c.priority, JOBS.c.experiment, JOBS.c.sequence, JOBS.c.lane_id, JOBS.c.id, JOBS.c.state)
-    found = [row for part in parts(looked_at) for row in connection.execute(what.where(JOBS.c.id.in_(part)))]
+    """Lane -> which of these jobs wait in it; both in order of priority and submission."""
     members: dict[int, list[str]] = defaultdict(list)
-    for *_, lane, job_id, state in sorted(tuple(row) for row in found):
-        if state == JobState.WAITING:
-            members[lane].append(job_id)
+    for each in sorted(places(connection, set(looked_at))):
+        if each.state == JobState.WAITING:
+            members[each.lane].append(each.job)
     return members
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, or_, select
 
@@ -14,11 +14,12 @@ from orchestrator.ledger.database import Database, padded
 from orchestrator.ledger.queries import JOB_COLUMNS, job_row
 from orchestrator.ledger.queue.tallies import having, tallies
 from orchestrator.ledger.rows import OPEN, AnyRow, ExperimentRow, JobRow, JobState, block_label
-from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, NAMED_JOBS, TEMPLATES
+from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, NAMED_JOBS, TEMPLATES, number_of
 from orchestrator.ledger.templates import JobReader
 from orchestrator.model.device import Source
 from orchestrator.model.errors import UnknownName
 
+TO_RUN = (JobState.WAITING, JobState.PLACED, JobState.RUNNING)
 NEWEST = 50_000
 """Attempts of the farm among which those of one device are looked for: the newest ones."""
 
@@ -58,6 +59,15 @@ class ListedJob:
     serial: str
     """Device of its newest attempt; empty: there was none."""
     ended_at: float | None
+
+
+class OpenJob(NamedTuple):
+    """A job that is not over."""
+
+    job: str
+    label: str
+    """That of all its blocks."""
+    state: str
 
 
 @dataclass(frozen=True)
@@ -111,6 +121,13 @@ class Listed:
             ids = [each for _, each in sorted(row for rows in named for row in rows)]
             return _page(connection, ids[first : first + most], sum(each.jobs for each in found))
 
+    def unfinished(self, experiment_id: str, most: int) -> list[OpenJob]:
+        """The first jobs of an experiment that are to be run or run, in order of submission."""
+        mine = JOBS.c.experiment == number_of(experiment_id), JOBS.c.state.in_(TO_RUN)
+        found = select(JOBS.c.id, TEMPLATES.c.label, JOBS.c.state).select_from(NAMED_JOBS).where(*mine)
+        with self._database.read() as connection:
+            return [OpenJob(*row) for row in connection.execute(found.order_by(JOBS.c.sequence).limit(most)).all()]
+
     def experiments(
         self, first: int, most: int, *, projects: Collection[str] | None = None, submitter: str = ""
     ) -> tuple[list[ExperimentRow], int]:
@@ -136,12 +153,15 @@ class Listed:
             found = select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.id.in_(padded(list(ids))), *_in(projects))
             return set(connection.scalars(found))
 
-    def open_experiments(self, projects: Collection[str] | None = None) -> list[str]:
-        """Ids of those with a job that is not over, the oldest first; of these projects, or of any."""
+    def open_experiments(self, most: int, projects: Collection[str] | None = None) -> tuple[list[ExperimentRow], int]:
+        """The oldest of those with a job that is not over, and how many there are; of these projects, or of any."""
         mine = select(JOBS.c.id).where(JOBS.c.experiment == EXPERIMENTS.c.sequence, JOBS.c.state.in_(OPEN))
-        found = select(EXPERIMENTS.c.id).where(mine.exists(), *_in(projects)).order_by(EXPERIMENTS.c.sequence)
+        found = select(EXPERIMENTS.c.sequence).where(mine.exists(), *_in(projects)).order_by(EXPERIMENTS.c.sequence)
         with self._database.read() as connection:
-            return list(connection.scalars(found))
+            numbers = connection.scalars(found).all()
+            shown = select(EXPERIMENTS).where(EXPERIMENTS.c.sequence.in_(padded(numbers[:most])))
+            rows = connection.execute(shown.order_by(EXPERIMENTS.c.sequence)).all()
+            return experiments.rows(connection, rows), len(numbers)
 
     def waiting(self, first: int, most: int, projects: Collection[str] | None = None) -> JobPage:
         """Jobs that wait, in order of priority and submission; of these projects, or of any."""

@@ -20,6 +20,8 @@ from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS, LANES
 
 from . import changes
 
+PLACES = 5000
+"""Jobs whose places are kept, likewise."""
 KEPT = 2000
 """Experiments whose counts are kept; those that were asked for last."""
 OLDEST_S = 30.0
@@ -32,6 +34,10 @@ _COUNTED = (
     .group_by(*_GROUP)
 )
 _LANES = select(LANES.c.id, LANES.c.experiment).where(LANES.c.experiment.in_(_THESE))
+_PLACES = select(-JOBS.c.priority, JOBS.c.experiment, JOBS.c.sequence, JOBS.c.lane_id, JOBS.c.id, JOBS.c.state).where(
+    JOBS.c.id.in_(_THESE)
+)
+"""By their ids alone: a database that is also asked for their state may look at all that wait."""
 _SINCE: BindParameter[int] = bindparam("since")
 _TOUCHED = union(
     select(LANES.c.id, LANES.c.experiment).where(LANES.c.changed > _SINCE),
@@ -59,6 +65,18 @@ class Tally(NamedTuple):
         return self.outcome if self.state == JobState.DONE else self.state
 
 
+class Place(NamedTuple):
+    """A job's place in the queue, by which places are ordered."""
+
+    before: int
+    """Its priority below zero."""
+    experiment: int
+    sequence: int
+    lane: int
+    job: str
+    state: str
+
+
 Lanes = dict[int, list[Tally]]
 
 
@@ -70,6 +88,8 @@ class Tallies:
         self._at, self._renewed_at = -1, float("-inf")
         self._of: dict[int, Lanes] = {}
         """Experiment -> lane -> what is in it, those last that were asked for last."""
+        self._places: dict[str, Place] = {}
+        """Job -> its place, likewise."""
 
     def of(self, connection: Connection, experiments: Collection[int]) -> list[Tally]:
         """Return what is in these experiments, by their numbers."""
@@ -82,16 +102,31 @@ class Tallies:
                 self._of = dict([*self._of.items(), *new.items()][-KEPT:])
             return [tally for each in (*known.values(), *new.values()) for lane in each.values() for tally in lane]
 
+    def places(self, connection: Connection, jobs: Collection[str]) -> list[Place]:
+        """Return the places of those of these jobs that are there."""
+        with self._lock:
+            is_newest = self._renew(connection)
+            known = {each: self._places.pop(each) for each in jobs if each in self._places}
+            self._places |= known
+            missing = parts(set(jobs) - set(known))
+            new = {
+                row.id: Place(*row) for part in missing for row in connection.execute(_PLACES, {"these": part}).all()
+            }
+            if is_newest:
+                self._places = dict([*self._places.items(), *new.items()][-PLACES:])
+            return [*known.values(), *new.values()]
+
     def _renew(self, connection: Connection) -> bool:
         """Count again what changed; return False where who asks began to read before somebody who asked already."""
         newest, now = changes.newest(connection), time.monotonic()
         if newest < self._at and now < self._renewed_at + OLDEST_S:
             return False
         if newest < self._at:  # the ledger was put back
-            self._of = {}
-        elif newest > self._at and self._of:
-            rows = connection.execute(_TOUCHED, {"since": self._at})
-            touched = {row.id: row.experiment for row in rows if row.experiment in self._of}
+            self._of, self._places = {}, {}
+        elif newest > self._at and (self._of or self._places):
+            lanes = {row.id: row.experiment for row in connection.execute(_TOUCHED, {"since": self._at})}
+            self._places = {job: place for job, place in self._places.items() if place.lane not in lanes}
+            touched = {lane: experiment for lane, experiment in lanes.items() if experiment in self._of}
             if len(touched) > AT_ONCE:
                 self._of = {each: lanes for each, lanes in self._of.items() if each not in set(touched.values())}
             else:
@@ -119,9 +154,18 @@ def _fill(connection: Connection, lanes: Mapping[int, int], into: Mapping[int, L
 
 def tallies(connection: Connection, experiments: Collection[int]) -> list[Tally]:
     """Return what is in these experiments. In a transaction that writes nothing is kept: it may not be stored."""
+    return _own(connection).of(connection, experiments)
+
+
+def places(connection: Connection, jobs: Collection[str]) -> list[Place]:
+    """Return the places of jobs in the queue, likewise."""
+    return _own(connection).places(connection, jobs)
+
+
+def _own(connection: Connection) -> Tallies:
     kept = connection.get_execution_options().get("farm_kept")
     own: Tallies = Tallies() if kept is None else kept.setdefault(Tallies, Tallies())
-    return own.of(connection, experiments)
+    return own
 
 
 def words(found: Iterable[Tally]) -> dict[int, dict[str, int]]:

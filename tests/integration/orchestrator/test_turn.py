@@ -223,7 +223,7 @@ class Farm:
 
 
 def as_counted_anew(ledger: Ledger, file: Path, chance: random.Random) -> None:
-    """Compare the counts that a ledger keeps with its file, row by row; and any page of its jobs, in their order."""
+    """Compare counts and places that a ledger keeps with its file, row by row; and any page of its jobs, in order."""
     of = "SELECT e.id AS name, j.* FROM jobs j JOIN experiments e ON e.sequence = j.experiment ORDER BY 3, 4"
     with closing(sqlite3.connect(file)) as connection:
         connection.row_factory = sqlite3.Row
@@ -244,8 +244,17 @@ def as_counted_anew(ledger: Ledger, file: Path, chance: random.Random) -> None:
         ]
         page = ledger.listed.jobs(name, told, first, most)
         assert ([row.job_id for row in page.rows], page.total) == (mine[first : first + most], len(mine))
-        groups = ledger.waiting_groups((), name)
+        looked_at = chance.sample([row["id"] for row in rows], chance.randint(0, len(rows)))
+        groups = ledger.waiting_groups([*looked_at, "none"], name)
         assert sum(each.jobs for each in groups) == counts[name, "waiting"]
+        found = {job for each in groups for job in each.looked_at}
+        assert found == {row["id"] for row in rows if row["name"] == name} & {*waiting} & {*looked_at}
+        is_open = [row for row in rows if row["state"] not in ("done", "cancelled")]
+        to_run = [(row["id"], row["state"]) for row in is_open if row["name"] == name and row["state"] != "held"]
+        assert [(each.job, each.state) for each in ledger.listed.unfinished(name, most)] == to_run[:most]
+        shown, total = ledger.listed.open_experiments(most)
+        names = list(dict.fromkeys(row["name"] for row in is_open))
+        assert ([each.id for each in shown], total) == (names[:most], len(names))
 
 
 QUICK = {"deadline": None, "phases": (Phase.generate,), "derandomize": True}
