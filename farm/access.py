@@ -51,12 +51,6 @@ class OwnPhones:
 
         return let_be(self.settings.state, serial)
 
-    def run(self, serial: str, argv: Sequence[str], deadline_s: float) -> tuple[int, bytes, bytes]:
-        from workers.discovery.by_hand import run_by_hand
-
-        done = run_by_hand(self.settings, serial, argv, deadline_s)
-        return done.code, done.stdout, done.stderr
-
 
 def settings_of(state: Path | None) -> Settings:
     """Settings of a command, with the endpoints of the farm that runs on its state folder, which need not exist."""

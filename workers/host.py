@@ -33,6 +33,7 @@ from .claim import Claim
 from .connection.adb import server_of
 from .devices.device_lock import device_lock
 from .devices.fleet import Fleet
+from .discovery.by_hand import answer_by_hand
 from .discovery.crash_recovery import restore_supplies, with_left_changed
 from .discovery.watch import Discovery
 from .engines import Engines
@@ -83,7 +84,7 @@ class Host:
         """Run until SIGTERM or SIGINT; sessions then stop their agents and put phones back. Returns the exit status."""
         restore_supplies(self._farm)
         app = make_app(self._farm)
-        register(app, self.measure)
+        register(app, self.measure, self.by_hand)
         threads = [
             threading.Thread(target=self._discovery.run, args=(self._stop, self._announce), name="discovery"),
             threading.Thread(target=self._spool.run, args=(self._redis, self._stop), name="spool"),
@@ -112,6 +113,11 @@ class Host:
             return
         if assignment is not None:
             self._serve(assignment)
+
+    def by_hand(self, name: str) -> None:
+        """Run a person's command on a phone that no session has."""
+        if not self._stopping.is_set():
+            answer_by_hand(self._farm, self._redis, name)
 
     def _trouble(self) -> str:
         """Return why this host must not begin a session: its record would be lost. Empty: it may."""

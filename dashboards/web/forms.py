@@ -44,6 +44,8 @@ class Forms:
             actor = Actor(session.name, Door.PAGE, session.grants, origin(request))
             done = await run_in_threadpool(lambda: _do(deed, self._site(), actor, sent))
             text, bad = f"{done.text} {_shown_once(request, done)}".strip(), not done.ok
+            if done.shows:
+                return await run_in_threadpool(self._renderer.made, request, done, way_back(sent))
         except FarmError as e:
             text, bad = "; ".join(filter(None, (str(e.args[0]), e.remedy))), True
         log.info("event=acted what=%s who=%r target=%r bad=%s", request.path_params["what"], session.name,

@@ -17,7 +17,7 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import compile_path
 
 from orchestrator import report
-from orchestrator.acts import RIGHTS
+from orchestrator.acts import RIGHTS, Done
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import FarmError, NotAllowed, TransientError, UnknownName
 from orchestrator.model.rights import Place
@@ -32,6 +32,7 @@ from .look import Watch, narrowed
 from .own_figures import OwnFigures
 from .page import Asked, Make, Page, Way
 from .parts import hash_of
+from .protection import PAGE_POLICY
 
 log = logging.getLogger(__name__)
 REMEMBERED = 32
@@ -130,7 +131,8 @@ class Renderer:
     def framed(self, request: Request, page: Page, main: str, status: int = 200) -> Response:
         """A whole document. What was to be told is told once."""
         said, name, visitor = shown.said(request), hash_of(main), self._access.visitor(request)
-        self._sent = dict([*self._sent.items(), (name, main)][-REMEMBERED:])
+        if page.live:
+            self._sent = dict([*self._sent.items(), (name, main)][-REMEMBERED:])
         text = self._environment.get_template("frame.html.j2").render(
             page=page,
             main=main,
@@ -157,6 +159,13 @@ class Renderer:
         page = Page(template, title, "", data, live=False)
         inside = self._inside(page, self._access.visitor(request), request.url.path)
         return self.framed(request, page, inside, status)
+
+    def made(self, request: Request, done: Done, back: str) -> Response:
+        """A page with what an act has made: a picture, or a text."""
+        data = {"text": done.text, "shows": done.shows, "back": back}
+        response = self.own_page(request, "made.html.j2", done.on, data, 200)
+        response.headers["Content-Security-Policy"] = PAGE_POLICY.replace("img-src 'self'", "img-src 'self' data:")
+        return response
 
     def _shown(self, request: Request) -> Response:
         try:

@@ -1,4 +1,4 @@
-"""The application: `GET` and `PUT /files/SHA256` for hosts of this farm, `GET /health` for anybody."""
+"""The application: `GET` (of its jobs) and `PUT /files/SHA256` for a host of this farm, `GET /health` for anybody."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -22,6 +23,7 @@ from orchestrator.ledger import Ledger
 from orchestrator.model.errors import FarmError, ModelFileError
 from orchestrator.system.config import Settings
 
+from .granted import Granted
 from .room import NoRoom, Room
 
 log = logging.getLogger(__name__)
@@ -31,12 +33,15 @@ BELIEVED_S = 1.0
 
 def make_app(settings: Settings) -> Starlette:
     """Nothing is opened before the first request."""
-    hosts = Hosts(lambda: Ledger(settings.ledger))
-    kept = Artifacts(settings.state)
+    ledger, kept = cache(lambda: Ledger(settings.ledger)), Artifacts(settings.state)
+    hosts, granted = Hosts(ledger), Granted(ledger, kept)
     files, room = Files(kept), Room(settings.state)
 
     async def sent(_: Request, wanted: str, host: str) -> Response:
         try:
+            if not await run_in_threadpool(granted.may_have, host, wanted):
+                log.warning("event=file_not_granted host=%s sha256=%s", host, wanted)
+                return PlainTextResponse("no job that this host has in hand needs this file\n", 403)
             path = await run_in_threadpool(files.path, wanted)
         except ModelFileError as e:
             log.warning("event=file_missing host=%s sha256=%s error=%s", host, wanted, str(e).replace("\n", " "))
@@ -63,12 +68,12 @@ def make_app(settings: Settings) -> Starlette:
     async def file(request: Request) -> Response:
         try:
             host = await run_in_threadpool(hosts.of, request.headers.get("authorization", ""))
+            if not host:
+                return PlainTextResponse("no host of this farm has this secret\n", 401, {"WWW-Authenticate": "Bearer"})
+            answer = received if request.method == "PUT" else sent
+            return await answer(request, request.path_params["sha256"], host)
         except FarmError as e:
             return PlainTextResponse(f"the ledger does not answer: {e}\n", 503)
-        if not host:
-            return PlainTextResponse("no host of this farm has this secret\n", 401, {"WWW-Authenticate": "Bearer"})
-        answer = received if request.method == "PUT" else sent
-        return await answer(request, request.path_params["sha256"], host)
 
     async def health(_: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -90,9 +95,8 @@ async def _taken(request: Request, size: int, body: IO[bytes]) -> None:
 class Hosts:
     """The hosts by their secrets: whose secret does a request show?"""
 
-    def __init__(self, open_ledger: Callable[[], Ledger]) -> None:
-        self._open = open_ledger
-        self._ledger: Ledger | None = None
+    def __init__(self, ledger: Callable[[], Ledger]) -> None:
+        self._ledger = ledger
         self._secrets: dict[str, str] = {}
         self._read_at = float("-inf")
 
@@ -107,9 +111,7 @@ class Hosts:
         return next((host for host, known in self._secrets.items() if hmac.compare_digest(known, shown)), "")
 
     def _read(self) -> None:
-        if self._ledger is None:
-            self._ledger = self._open()
-        self._secrets = {row.name: row.secret_sha256 for row in self._ledger.standing.hosts() if row.secret_sha256}
+        self._secrets = {row.name: row.secret_sha256 for row in self._ledger().standing.hosts() if row.secret_sha256}
         self._read_at = time.monotonic()
 
 

@@ -53,11 +53,6 @@ class Phones(Protocol):
         """Take a device as it is; return whether anything was left changed. Raises DeviceBusy."""
         ...
 
-    def run(self, serial: str, argv: Sequence[str], deadline_s: float) -> tuple[int, bytes, bytes]:
-        """Run a command on a phone while no session has it; its status, output and errors. Raises DeviceBusy,
-        TransportLost."""
-        ...
-
 
 @dataclass(frozen=True)
 class Site:
@@ -134,6 +129,11 @@ class Done:
     @property
     def text(self) -> str:
         return "; ".join(self.lines)
+
+    @property
+    def shows(self) -> dict[str, str]:
+        """Return what a page shows beside these words: a `picture` (PNG, base64) or a `text`."""
+        return {}
 
     @property
     def secret(self) -> str:

@@ -45,6 +45,7 @@ def rules(host: str, secret_sha256: str) -> list[str]:
     own += [f"_kombu.binding.{queue}", f"_kombu.binding_permanent.{queue}", f"{worker_name(host)}.celery.pidbox"]
     own += [f"{queue}.{key}" for key in ("unacked", "unacked_index", "unacked_mutex")]  # of workers before 0140
     own += [make(host, "*") for make in (keys.held, keys.assignment, keys.device, keys.live, keys.sent)]
+    own += [make(host, "*") for make in (keys.asked, keys.answer)]
     read = [keys.lease("*"), keys.held("*", "*"), keys.receipt(host, "*")]
     read += [keys.CANCELLED, keys.ENDED, keys.FARM, keys.OWNERS]
     patterns = [*(f"~{key}" for key in own), *(f"%R~{key}" for key in read)]

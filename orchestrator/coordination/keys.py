@@ -18,6 +18,8 @@ What a host writes has the host's name in it, in front of a device's: a host's u
 | farm:records:HOST | stream: record (JSON `Record`), name | record_stream.py | records on their way to the ledger |
 | farm:sent:HOST:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | which entry of the stream this record is |
 | farm:kept:HOST:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | what became of it: the spool lets go of it |
+| farm:asked:HOST:NAME | string, JSON `Question`, TTL 8 s | tasks/by_hand.py, for who acts | a command for a phone |
+| farm:answer:HOST:NAME | string, JSON `Answer`, TTL 20 s | tasks/by_hand.py | what came of it |
 | farm:leased | set of HOST:SERIAL | leases.py, for the scheduler | index, to avoid scans |
 | farm:change:HOST | number | change_log.py, for both | of the newest change of a lease or device there |
 | farm:changes:HOST | sorted set of `l` or `d` and SERIAL | the same | numbers of the last changes |
@@ -87,6 +89,8 @@ KINDS = {
     **dict.fromkeys(("assignment", "waiting"), Kind("string")),
     **dict.fromkeys(("device", "host", "live"), Kind("string", 2 * ANNOUNCED_BYTES)),
     **dict.fromkeys(("change", "sent", "kept", "epoch", "restored", "farm", "periodic"), Kind("string", 4096)),
+    "asked": Kind("string", 1 << 16),
+    "answer": Kind("string", 48 << 20),
     "work": Kind("list", 1 << 20),
     **dict.fromkeys(("devices", "lives", "hosts"), Kind("zset", 1 << 20)),
     "changes": Kind("zset", 4 << 20),
@@ -175,3 +179,11 @@ def receipt(host: str, name: str) -> str:
 
 def sent(host: str, name: str) -> str:
     return f"{PREFIX}sent:{host}:{name}"
+
+
+def asked(host: str, name: str) -> str:
+    return f"{PREFIX}asked:{host}:{name}"
+
+
+def answer(host: str, name: str) -> str:
+    return f"{PREFIX}answer:{host}:{name}"

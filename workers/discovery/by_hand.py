@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
 
+from redis import Redis
+
+from orchestrator.coordination.tasks.by_hand import Answer, Question, answer, take
+from orchestrator.model.errors import FarmError
 from orchestrator.system.config import Settings
 from workers.connection.adb import server_of
-from workers.connection.base import ShellResult
 from workers.devices.device_lock import device_lock
 from workers.devices.lookup import find_phone
 from workers.session.owner import claimant_of, keeper_of, refuse
@@ -14,10 +17,22 @@ from workers.session.owner import claimant_of, keeper_of, refuse
 LOCK_WAIT_S = 2.0
 
 
-def run_by_hand(settings: Settings, serial: str, argv: Sequence[str], deadline_s: float) -> ShellResult:
-    """Run it; no session begins meanwhile. Raises DeviceBusy, HeldElsewhere, TransportLost, DeviceSlow."""
-    with device_lock(settings.state, serial, wait_s=LOCK_WAIT_S):
-        connection = find_phone(serial, server_of(settings))
-        if keeper := keeper_of(connection, claimant_of(settings.state, settings.host)):
-            raise refuse(connection, keeper)
-        return connection.shell(argv, deadline_s=deadline_s)
+def answer_by_hand(settings: Settings, redis: Redis, name: str) -> None:
+    """Take a question to this host, and answer it. Raises ServiceDown where Redis is away."""
+    if (question := take(redis, settings.host, name)) is not None:
+        answer(redis, settings.host, name, run_by_hand(settings, question))
+
+
+def run_by_hand(settings: Settings, question: Question) -> Answer:
+    """Run it; no session begins meanwhile. An answer says what stood in the way."""
+    serial = question.serial
+    try:
+        with device_lock(settings.state, serial, wait_s=LOCK_WAIT_S):
+            connection = find_phone(serial, server_of(settings))
+            if keeper := keeper_of(connection, claimant_of(settings.state, settings.host)):
+                raise refuse(connection, keeper)
+            done, why = connection.shell_part(question.argv, question.deadline_s, question.most_bytes)
+    except FarmError as e:
+        return Answer.of_error(e)
+    out, err = (base64.b64encode(each).decode() for each in (done.stdout, done.stderr))
+    return Answer(code=None if why else done.code, out=out, err=err, why=why)

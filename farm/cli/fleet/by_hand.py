@@ -23,8 +23,7 @@ def screenshot(
 ) -> None:
     """Take a picture of a phone's screen. Refused while a job runs there, which it would disturb.
 
-    It takes the role operate, or the phone lent to you. The audit keeps who did it. Phones of other hosts: use adb
-    there.
+    It takes the role operate, or the phone lent to you. The host that has the phone does it; the audit keeps who asked.
 
     Example: `farm devices screenshot R58M123ABC -o screen.png`
     """
@@ -47,8 +46,10 @@ def shell(
 ) -> None:
     """Run a command in the shell of a phone that somebody holds, for 20 s at most. The audit keeps it.
 
-    It takes the role operate, or the phone lent to you. What it changes stays changed. Exit status 1 where the command
-    fails. Example: `farm devices shell R58M123ABC -- getprop ro.build.version.release`
+    It takes the role operate, or the phone lent to you. What it changes stays changed. Beyond 20 s or 1 MiB of output
+    it is ended, and says so. Exit status 1 where the command fails.
+
+    Example: `farm devices shell R58M123ABC -- getprop ro.build.version.release`
     """
     from orchestrator import acts
 
@@ -58,6 +59,6 @@ def shell(
         print_json(done.data)
     else:
         out().print(done.data["output"], end="", markup=False, highlight=False, soft_wrap=True)
-    if done.data["code"]:
+    if done.data["code"] != 0:
         log().print(done.text, markup=False)
         raise typer.Exit(1)

@@ -22,8 +22,8 @@ from orchestrator.system.config import Settings
 
 from .periodic import WORKS, Work
 
-MEASURE = "farm.measure"
-"""Name of the task, called with what a `Placed` says; workers/tasks.py implements it."""
+MEASURE, BY_HAND = "farm.measure", "farm.by_hand"
+"""Names of the tasks, called with what a `Placed` says, and with the name of a question; workers/tasks.py has them."""
 
 
 class Placed(NamedTuple):
@@ -131,20 +131,26 @@ def app_of(farm: Callable[[], Settings]) -> Celery:
 
 def send(host: str, placed: Placed, *, by: Celery) -> None:
     """Send a placed block to its host. Raises ServiceDown where the broker is away."""
-    try:
-        # `kwargsrepr`: for events and logs; Celery's own takes longer than the rest
-        by.send_task(
-            MEASURE, kwargs=placed._asdict(), task_id=placed.task_id, argsrepr="", kwargsrepr=_said(placed),
-            queue=queue_name(host), ignore_result=True, retry=False,
-        )  # fmt: skip
-    except (KombuError, RedisError, OSError) as e:
-        raise ServiceDown(f"the broker does not take tasks: {e}") from e
+    # `kwargsrepr`: for events and logs; Celery's own takes longer than the rest
+    _send(
+        by, MEASURE, queue_name(host), kwargs=placed._asdict(), task_id=placed.task_id, argsrepr="",
+        kwargsrepr=_said(placed),
+    )  # fmt: skip
+
+
+def send_question(host: str, name: str, *, by: Celery) -> None:
+    """Send a host the name of a question. Raises ServiceDown where the broker is away."""
+    _send(by, BY_HAND, queue_name(host), kwargs={"name": name})
 
 
 def send_work(work: Work, *, by: Celery) -> None:
     """Send the task of a periodic work, as beat does. Raises ServiceDown where the broker is away."""
+    _send(by, work.task, keys.WORK, expires=work.period_s)
+
+
+def _send(by: Celery, task: str, queue: str, **options: Any) -> None:
     try:
-        by.send_task(work.task, queue=keys.WORK, expires=work.period_s, ignore_result=True, retry=False)
+        by.send_task(task, queue=queue, ignore_result=True, retry=False, **options)
     except (KombuError, RedisError, OSError) as e:
         raise ServiceDown(f"the broker does not take tasks: {e}") from e
 

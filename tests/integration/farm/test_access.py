@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import itertools
 import os
 import random
 import socket
@@ -44,9 +45,13 @@ from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.coordination.sweep import Sweep
 from orchestrator.coordination.tasks.queue import MEASURE, Placed, make_app, queue_name, revoke, send, worker_name
 from orchestrator.ledger import Ledger
+from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.errors import FileUnavailable, ModelFileError, ServiceDown, SetupError
+from orchestrator.model.experiment import Workload
+from orchestrator.model.job import Cell
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from orchestrator.model.live.lease import Assignment
+from orchestrator.model.record import Outcome
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.spec.expansion.expand import expand
@@ -69,6 +74,7 @@ class Farm:
     hosts: dict[str, Settings]
     redis: Server
     web_log: Path
+    ledger: Ledger
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +102,8 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
         )
         for name, (secret, _) in secrets.items()
     }
-    with started(own.part(), state) as redis, started(web(reach), state):
-        yield Farm(settings, hosts, redis, state / "web.log")
+    with started(own.part(), state) as redis, started(web(reach), state), Ledger(settings.ledger) as ledger:
+        yield Farm(settings, hosts, redis, state / "web.log", ledger)
 
 
 @contextmanager
@@ -435,10 +441,63 @@ def test_who_joins_waits_for_a_farm_that_is_away_or_whose_certificate_begins_lat
 
 @pytest.fixture
 def stored(farm: Farm, tmp_path: Path) -> tuple[str, bytes]:
-    """A file of the farm, new in each test: its SHA-256 and content."""
+    """A file of the farm, new in each test, which a job of `lab` needs: its SHA-256 and content."""
     content = os.urandom(3 << 20)
     (tmp_path / "model.onnx").write_bytes(content)
-    return Artifacts(farm.settings.state).put(tmp_path / "model.onnx"), content
+    sha256 = Artifacts(farm.settings.state).put(tmp_path / "model.onnx")
+    begun(farm, "lab", Workload(onnx="model.onnx", onnx_sha256=sha256))
+    return sha256, content
+
+
+def begun(farm: Farm, host: str, workload: Workload, **more: Any) -> Callable[[], object]:
+    """Give a host a job; what ends it."""
+    job = make.job(uuid.uuid4().hex)
+    job = job.model_copy(update={"cell": Cell(workload=workload, backend="cpu", **more)})
+    farm.ledger.submit(job.experiment_id, make.many(1), [job])
+    given = farm.ledger.begin_attempt(job.job_id, f"of-{host}", host, 600.0)
+    assert given is not None
+    return lambda: farm.ledger.end_attempt(job.job_id, given.attempt, Outcome.LOST, "transport_lost")
+
+
+def test_a_host_gets_the_files_of_its_jobs_while_it_has_them(farm: Farm, tmp_path: Path, seed: int) -> None:
+    """Drawn: own, another's, both's, an ended job's, nobody's; named as model, input, file, build, file of a build."""
+    chance, kept = random.Random(seed), Artifacts(farm.settings.state)
+    ends, right, wrong = list[Callable[[], object]](), dict[str, set[str]](), list[str]()
+    for number in range(15):
+        sha256 = kept.put_bytes(chance.randbytes(99))
+        whose = chance.choice([(), ("lab",), ("evil",), ("lab", "evil")])
+        form = ("onnx", "input", "files", "model", "build")[number % 5]
+        named: dict[str, dict[str, Any]] = {
+            "onnx": {"onnx": "m.onnx", "onnx_sha256": sha256},
+            "input": {"network": "lenet", "input": "a.npy", "input_sha256": sha256},
+            "files": {"model": "m", "files_sha256": {"a.bin": sha256}},
+        }
+        workload, more = Workload(**named.get(form, {"network": "lenet"})), dict[str, Any]()
+        if form == "build":
+            build = EngineBuild(engine="mine", abi="arm64-v8a", program="run", files={"run": sha256}, bytes=99)
+            more = {"build": {"arm64-v8a": kept.put_bytes(build.model_dump_json().encode())}}
+        elif form == "model":
+            more = {"model_files": {"m.param": sha256}}
+        for host in whose:
+            end = begun(farm, host, workload, **more)
+            over = chance.random() < 0.3
+            end() if over else ends.append(end)
+            right.setdefault(sha256, set()).update([] if over else [host])
+        right.setdefault(sha256, set())
+    for sha256, host in itertools.product(right, farm.hosts):
+        try:
+            HostFiles(tmp_path / host, farm.hosts[host]).path(sha256)
+            got = True
+        except FileUnavailable as e:
+            assert "403 no job that this host has in hand needs this file" in str(e)
+            got = False
+        if got is not (host in right[sha256]):
+            wrong.append(f"{host} {sha256}: {got}")
+    assert not wrong and {len(each) for each in right.values()} > {0, 1}
+    for end in ends:
+        end()
+    with pytest.raises(FileUnavailable, match="403"):
+        HostFiles(tmp_path / "later", farm.hosts["lab"]).path(next(iter(right)))
 
 
 def files(farm: Farm, folder: Path, **other: Any) -> HostFiles:
@@ -464,6 +523,7 @@ def test_what_the_farm_lacks_is_the_job_s_fault_and_the_rest_the_host_s(
 ) -> None:
     sha256, content = stored
     with pytest.raises(ModelFileError, match="the farm lacks a file: artifact 0000"):
+        begun(farm, "lab", Workload(onnx="model.onnx", onnx_sha256="0" * 64))
         files(farm, tmp_path).path("0" * 64)
     with pytest.raises(FileUnavailable, match="401 no host of this farm has this secret"):
         files(farm, tmp_path, redis_password=SecretStr("guessed")).path(sha256)

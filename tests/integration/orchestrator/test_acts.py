@@ -266,7 +266,7 @@ def test_an_act_leaves_one_row_with_its_actor_and_its_words_or_nothing(act: str,
 
 def test_all_acts_are_drawn() -> None:
     assert FINE.keys() | {"restore", "screenshot", "shell"} == ACTS.keys()
-    assert FIELDS.keys() | {"restore"} == ON_PAGES.keys()
+    assert FIELDS.keys() | {"restore", "screenshot", "shell"} == ON_PAGES.keys()
     assert REFUSED.keys() == ACTS.keys() - {"submit jobs", "add host", "begin night", "schedule suite"}, "these replace"
 
 

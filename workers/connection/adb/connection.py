@@ -71,6 +71,33 @@ class AdbConnection:
                 stream.write(struct.pack("<BI", _CLOSE_STDIN, 0))
             return self._collect(stream, command, mark.encode(), marks)
 
+    def shell_part(self, argv: Sequence[str], deadline_s: float, most_bytes: int) -> tuple[ShellResult, str]:
+        """Run one command, which is ended where it takes longer or prints more; what it printed until then, and which
+        bound ended it (empty: none, and its status counts)."""
+        command = quote(argv)
+        printed: dict[int, bytearray] = {_STDOUT: bytearray(), _STDERR: bytearray()}
+        code, why, room = 255, "", most_bytes
+        with self._service(f"{_SHELL}{command}", command, deadline_s) as stream:
+            try:
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    stream.write(struct.pack("<BI", _CLOSE_STDIN, 0))
+                while True:
+                    kind, size = self._header(stream, command)
+                    content = stream.read_exact(min(size, 1 if kind == _EXIT else room))
+                    if kind == _EXIT:
+                        code = content[0] if content else 255
+                        break
+                    printed[kind] += content
+                    room -= size
+                    if room < 0:
+                        why = f"it printed more than {most_bytes} bytes, which is the most that is taken, and was ended"
+                        break
+            except (TimeoutError, adbutils.AdbTimeout):
+                if not self._answers(deadline_s):
+                    raise
+                why = f"it went on for {deadline_s:g} s, which is the longest that it may, and was ended"
+        return ShellResult(code, *(bytes(printed[kind]) for kind in (_STDOUT, _STDERR))), why
+
     def stream(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> Stream:
         command = quote(argv)
         with self._opened(f"{_SHELL}{command}", command, deadline_s) as opened:
@@ -180,13 +207,7 @@ class AdbConnection:
         streams: dict[int, list[bytes]] = {_STDOUT: [], _STDERR: []}
         total, tail = 0, b""
         while True:
-            kind, size = struct.unpack("<BI", stream.read_exact(5))
-            if kind not in (_STDOUT, _STDERR, _EXIT) or total + size > MAX_OUTPUT_BYTES:
-                raise DeviceSick(
-                    f"unreadable answer to `{command[:200]}`: packet {kind} of {size} bytes",
-                    device=self.serial,
-                    remedy="restart the phone's adbd (replug it), then look at what it prints",
-                )
+            kind, size = self._header(stream, command, MAX_OUTPUT_BYTES - total)
             content = stream.read_exact(size)
             if kind == _EXIT:
                 return ShellResult(content[0] if content else 255, *(b"".join(streams[i]) for i in (_STDOUT, _STDERR)))
@@ -197,6 +218,17 @@ class AdbConnection:
                     marks -= found
                     stream.restart()
                 tail = (tail + content)[1 - len(mark) :]
+
+    def _header(self, stream: AdbStream, command: str, most_bytes: int = 1 << 32) -> tuple[int, int]:
+        """Return kind and size of the next packet. Raises DeviceSick where it is none, or too long."""
+        kind, size = struct.unpack("<BI", stream.read_exact(5))
+        if kind not in (_STDOUT, _STDERR, _EXIT) or size > most_bytes:
+            raise DeviceSick(
+                f"unreadable answer to `{command[:200]}`: packet {kind} of {size} bytes",
+                device=self.serial,
+                remedy="restart the phone's adbd (replug it), then look at what it prints",
+            )
+        return kind, size
 
     def _sync_reply(self, stream: AdbStream, what: str) -> int | None:
         """Bytes of the DATA that follows; None after OKAY or DONE. Raises DeviceSick with the phone's reason."""
