@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from orchestrator.acts.act import Acting, Done, Given, Settled, act, on_pages
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import SpecError
-from orchestrator.model.people import Role
+from orchestrator.model.people import Kind, Role
 from orchestrator.model.rights import Actor, Place, Right
 
 from .kept import end, minute
@@ -49,7 +49,7 @@ def create_token(
 ) -> Made:
     """Make a token of somebody, which gives no more than the role `most`, only in this project (empty: wherever they
     have a role), until then (Unix time; None: until it is revoked). Raises UnknownName, SpecError."""
-    person = known(acting.ledger, name).name
+    person = known(acting.ledger, name, Kind.PERSON, Kind.SERVICE).name
     if project:
         check_project(acting.ledger, project)
     if until is not None and until <= time.time():

@@ -48,6 +48,7 @@ from tests.waiting import eventually
 
 VIEW, SUBMIT, OPERATE, ADMIN = Role
 TABLE: dict[str, tuple[Role, Role, str]] = {
+    "POST /acts/add-group": (ADMIN, ADMIN, "farm"),
     "POST /acts/add-host": (ADMIN, ADMIN, "farm"),
     "POST /acts/add-person": (ADMIN, ADMIN, "farm"),
     "POST /acts/add-project": (ADMIN, ADMIN, "farm"),
@@ -58,6 +59,8 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/drain-host": (OPERATE, OPERATE, "farm"),
     "POST /acts/grant-role": (ADMIN, ADMIN, "project"),
     "POST /acts/invite-person": (ADMIN, ADMIN, "farm"),
+    "POST /acts/join-group": (ADMIN, ADMIN, "farm"),
+    "POST /acts/leave-group": (ADMIN, ADMIN, "farm"),
     "POST /acts/create-link": (OPERATE, SUBMIT, "project"),
     "POST /acts/hold": (OPERATE, OPERATE, "farm"),
     "POST /acts/release": (OPERATE, OPERATE, "farm"),
@@ -114,6 +117,7 @@ HIDES = {route for route, (_, _, where) in TABLE.items() if where == "project"} 
 """Routes on what is named: where who asks may not view it, it is as if it were not there."""
 PAGE = Path(__file__).parents[3] / "docs" / "architecture" / "people-and-api.md"
 BODIES: dict[str, dict[str, Any]] = {
+    "add-group": {"name": "no name"},
     "add-host": {"name": "no name", "secret_sha256": "ab" * 32},
     "add-person": {"name": "no name"},
     "add-project": {"name": "vision"},
@@ -124,6 +128,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "grant-role": {"name": "nobody", "role": "view", "project": "vision"},
     "hold": {"serials": ["nothing"]},
     "invite-person": {"name": "nobody"},
+    "join-group": {"group": "nothing", "people": []},
+    "leave-group": {"group": "nothing", "people": []},
     "release": {"name": "nothing"},
     "remove-engine": {"engine": "nothing"},
     "remove-host": {"name": "nothing"},
@@ -145,7 +151,8 @@ Answer = tuple[int, http.client.HTTPMessage, Any]
 class Lab:
     """A farm with two projects, whose people have every role in one of them, in the other, or in the farm."""
 
-    def __init__(self, state: Path, ledger: Ledger, host: Host, port: int) -> None:
+    def __init__(self, state: Path, ledger: Ledger, host: Host, port: int, chance: random.Random) -> None:
+        self.chance = chance
         self.state, self.ledger, self.host, self.port, self.own = state, ledger, host, port, token_of(state)
         for project in ("vision", "speech"):
             ledger.people.add_project(project, "")
@@ -157,8 +164,17 @@ class Lab:
         self.experiments = {owner: self.submitted(owner) for owner in ("somebody", *self.tokens)}
 
     def person(self, name: str, role: Role | None = None, place: str = "") -> str:
-        self.ledger.people.add(name, Kind.PERSON)
-        self.ledger.people.grant(name, role, place)
+        """Let somebody in who has a role, or, as it is drawn, has it by a group and at most a smaller one themself."""
+        people, by_group = self.ledger.people, role is not None and self.chance.random() < 0.5
+        people.add(name, Kind.PERSON)
+        people.grant(name, role if not by_group else None, place)
+        if by_group and role is not None:
+            smaller = [*Role][: [*Role].index(role)]
+            for group, given in ((f"of.{name}", role), (f"beside.{name}", self.chance.choice([None, *smaller]))):
+                people.add(group, Kind.GROUP)
+                people.groups.join(group, [name])
+                people.grant(group, given, place)
+            people.grant(name, self.chance.choice([None, *smaller]), place)
         return self.ledger.people.tokens.make(name, Role.ADMINISTER, "", "", None)[1]
 
     def submitted(self, owner: str) -> tuple[str, str]:
@@ -205,7 +221,7 @@ class Lab:
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
+def lab(seed: int) -> Iterator[Lab]:
     with tempfile.TemporaryDirectory(prefix="farm-") as folder, pytest.MonkeyPatch.context() as patch:
         state = Path(folder) / "farm"
         with private_redis(Path(folder)) as url:
@@ -221,7 +237,7 @@ def lab() -> Iterator[Lab]:
                 thread.start()
                 try:
                     eventually(lambda: server.started)
-                    yield Lab(state, ledger, host, server.servers[0].sockets[0].getsockname()[1])
+                    yield Lab(state, ledger, host, server.servers[0].sockets[0].getsockname()[1], random.Random(seed))
                 finally:
                     server.should_exit = True
                     thread.join()

@@ -93,6 +93,9 @@ class Stage:
         (self.folder / "llama-bench").write_text("#!/bin/sh\n")
         self.builds.keep(read_folder(self.folder, "benchncnn", "x86", ("llama-bench",), "", Artifacts(settings.state)))
         ledger.people.add("anna", Kind.PERSON)
+        ledger.people.add("cameras", Kind.GROUP)
+        ledger.people.add("bruno", Kind.PERSON)
+        ledger.people.groups.join("cameras", ["bruno"])
         ledger.people.add_project("vision", "")
         ledger.people.grant("anna", Role.VIEW, "vision")
         self.token, self.secret = ledger.people.tokens.make("anna", Role.ADMINISTER, "", "", None)
@@ -153,6 +156,9 @@ FINE: dict[str, Args] = {
     "schedule suite": of("s", "s.yaml", "0 2 * * *", b"{}", CLOCK),
     "unschedule suite": of("scheduled"),
     "add person": of("berta"),
+    "add group": of("screens"),
+    "join group": of("cameras", ["anna", "bruno"]),
+    "leave group": of("cameras", ["bruno"]),
     "grant role": of("anna", Role.SUBMIT, "vision"),
     "revoke role": of("anna", "vision"),
     "remove person": of("anna"),
@@ -186,6 +192,9 @@ REFUSED: dict[str, Args] = {
     "remove engine": of("llama.cpp"),
     "unschedule suite": of("s"),
     "add person": of("no name"),
+    "add group": of("anna"),
+    "join group": of("cameras", ["anna", "cameras"]),
+    "leave group": of("anna", ["anna"]),
     "grant role": of("nobody", Role.SUBMIT, "vision"),
     "revoke role": of("nobody", "vision"),
     "remove person": of("nobody"),
@@ -212,6 +221,9 @@ NOTHING: dict[str, Args] = {
     "reread": of(["failed"], lambda *_: None),
     "restore": of(),
     "add person": of("anna"),
+    "add group": of("cameras"),
+    "join group": of("cameras", ["bruno"]),
+    "leave group": of("cameras", ["anna"]),
     "set project": of("vision"),
     "revoke role": of("anna"),
     "describe": of(["A"], ["rack="], ""),
@@ -281,6 +293,8 @@ COMMANDS = {
     "remove engine": ["engines", "remove", "benchncnn"],
     "unschedule suite": ["nightly", "unschedule", "scheduled"],
     "revoke role": ["people", "revoke", "anna", "--project", "vision"],
+    "join group": ["people", "join", "cameras", "anna"],
+    "leave group": ["people", "leave", "cameras", "bruno"],
     "remove person": ["people", "remove", "anna"],
     "add project": ["projects", "add", "speech"],
     "set project": ["projects", "set", "vision", "--share", "2"],
