@@ -11,7 +11,7 @@ from orchestrator.model.errors import SpecError
 from orchestrator.model.people import Kind, Role
 from orchestrator.model.rights import Actor, Place, Right
 
-from .kept import end, minute
+from .kept import LASTS_S, LONGEST_S, end, minute
 from .people import known
 from .projects import ADMINISTERS, check_project
 
@@ -56,6 +56,23 @@ def create_token(
         raise SpecError("the token would have expired already", remedy="give a time that is to come, or none")
     token, text = acting.ledger.people.tokens.make(person, most, project, note, until)
     return Made(token, person, most, project, until, text)
+
+
+def _of_person(_: Ledger, __: Actor, given: Given) -> list[Place]:
+    return [Place("", given["name"])]
+
+
+@on_pages
+@act(Right(Role.ADMINISTER, own=Role.VIEW, of="farm"), at=_of_person, routed=False)
+def create_own_token(acting: Acting, name: str, until: float | None = None, note: str = "") -> Made:
+    """Make a token of somebody with all that their roles give, until then (Unix time; None: for 30 days; a year at
+    most). It has no route: a token of little right, or of few days, would beget one of more. Raises UnknownName,
+    SpecError."""
+    now = time.time()
+    ends_at = now + LASTS_S if until is None else until
+    if ends_at > now + LONGEST_S:
+        raise SpecError("a token of one's own ends within a year", remedy="give an earlier time, or none: 30 days")
+    return create_token.__wrapped__(acting, name, until=ends_at, note=note)  # type: ignore[attr-defined, no-any-return]
 
 
 @dataclass(frozen=True)

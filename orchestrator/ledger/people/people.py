@@ -77,13 +77,22 @@ class People:
 
     def end(self, name: str) -> None:
         """Take all roles, groups, the password, tokens and links of somebody, whose name stays."""
-        gone = {"ended_at": time.time(), "role": "", "password": ""}
+        gone = {"ended_at": time.time(), "role": "", "password": "", "subject": ""}
         with self._database.write() as connection:
             connection.execute(update(PEOPLE).where(PEOPLE.c.name == name).values(**gone))
             connection.execute(delete(MEMBERS).where(MEMBERS.c.person == name))
             connection.execute(delete(GROUPED).where((GROUPED.c.person == name) | (GROUPED.c.of_group == name)))
             Tokens.end_all(connection, TOKENS.c.person == name)
             Links.end_all(connection, LINKS.c.who == name)
+
+    def claim(self, name: str, subject: str) -> str:
+        """Note who somebody is at a provider, unless another one is noted; return what was noted before."""
+        mine = PEOPLE.c.name == name
+        with self._database.write() as connection:
+            before = connection.scalar(select(PEOPLE.c.subject).where(mine)) or ""
+            if not before:
+                connection.execute(update(PEOPLE).where(mine).values(subject=subject))
+        return before
 
     def grant(self, name: str, role: Role | None, project: str = "") -> None:
         """Give a person or a group this role alone in a project, or (empty) in the farm; None: take it."""

@@ -16,4 +16,5 @@ def upgrade() -> None:
         sa.Column("of_group", sa.String(60), sa.ForeignKey("people.name"), primary_key=True),
         sa.Column("person", sa.String(60), sa.ForeignKey("people.name"), primary_key=True),
     )
+    op.add_column("people", sa.Column("subject", sa.Text, nullable=False, server_default=""))
     op.execute("UPDATE counters SET value = 29 WHERE name = 'schema'")
