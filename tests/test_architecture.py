@@ -187,6 +187,8 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "alembic": ("orchestrator.ledger",),
     "cryptography": ("farm.reach.certificates",),
     "argon2": ("orchestrator.ledger.people.passwords",),
+    "authlib": ("dashboards.web.people.provider",),
+    "joserfc": ("dashboards.web.people.provider",),
     "apprise": ("orchestrator.report.nights.tell",),
     "fastapi": ("dashboards.api",),
     "starlette": ("dashboards.api", "dashboards.web", "farm.web"),

@@ -71,7 +71,7 @@ def offered() -> dict[str, tuple[Act, type[BaseModel]]]:
     return {
         f"/acts/{name.replace(' ', '-')}": (each, form)
         for name, each in sorted(RIGHTS.items())
-        if (form := form_of(each)) is not None
+        if each.routed and (form := form_of(each)) is not None
     }
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from orchestrator.ledger.people.tokens import PREFIX
 from orchestrator.model.errors import FarmError, ServiceDown
@@ -124,16 +125,50 @@ class Access:
         """The cookie of an owner's new session; None where the token is wrong."""
         if not hmac.compare_digest(token.strip().encode(), self._key):
             return None
-        said = {"name": " ".join(name.split())[:LONGEST_NAME] or "web", "until": time.time() + LASTS_S}
-        body = base64.urlsafe_b64encode(json.dumps({**said, "nonce": secrets.token_hex(8)}).encode()).decode()
-        return f"{body}.{self._signed('session', body)}"
+        said = " ".join(name.split())[:LONGEST_NAME] or "web"
+        return self.sealed("session", LASTS_S, name=said, salt=secrets.token_hex(8))
 
     def log_in(self, name: str, password: str) -> str | None:
         """The cookie of a person's new session; None where name or password is wrong. Raises FarmError."""
         if not self.people.passwords.fits(name, password):
             return None
+        return self.begin(name)
+
+    def begin(self, name: str) -> str:
+        """Return the cookie of a new session of a person who has proven who they are. Raises FarmError."""
         ends_at = time.time() + LASTS_S
         return self.people.tokens.make(name, Role.ADMINISTER, "", "logged in on the pages", ends_at, Use.SESSION)[1]
+
+    def let_in(self, request: Request, response: Response, cookie: str) -> None:
+        """Give a browser the cookie of a session."""
+        self.give(request, response, self.cookie, cookie, LASTS_S)
+
+    def give(
+        self, request: Request, response: Response, name: str, value: str, lasts_s: float, path: str = "/", *,
+        strict: bool = True,
+    ) -> None:  # fmt: skip
+        """Give a browser a cookie that no script reads. `strict`: what others' pages send it to has it not."""
+        secure = self.secure or request.url.scheme == "https"
+        response.set_cookie(
+            name, value, max_age=int(lasts_s), path=path, httponly=True, secure=secure,
+            samesite="strict" if strict else "lax",
+        )  # fmt: skip
+
+    def sealed(self, use: str, lasts_s: float, **said: str) -> str:
+        """Return what was said as a text that nobody else can make, for one use."""
+        body = base64.urlsafe_b64encode(json.dumps({**said, "until": time.time() + lasts_s}).encode()).decode()
+        return f"{body}.{self._signed(use, body)}"
+
+    def opened(self, use: str, shown: str) -> dict[str, str] | None:
+        """Return what such a text says; None where it is over, or we did not make it for this use."""
+        body, _, signature = shown.partition(".")
+        if not body or not hmac.compare_digest(signature.encode(), self._signed(use, body).encode()):
+            return None
+        try:
+            said = json.loads(base64.urlsafe_b64decode(body))
+        except (ValueError, binascii.Error):
+            return None
+        return said if said["until"] > time.time() else None
 
     def visitor(self, request: Request) -> Visitor:
         """Return who sent a request, as it was found when it came; asks the ledger once."""
@@ -174,14 +209,8 @@ class Access:
         return None
 
     def _owners(self, shown: str) -> Session | None:
-        body, _, signature = shown.partition(".")
-        if not body or not hmac.compare_digest(signature.encode(), self._signed("session", body).encode()):
-            return None
-        try:
-            said = json.loads(base64.urlsafe_b64decode(body))
-        except (ValueError, binascii.Error):
-            return None
-        return Session(said["name"], self._signed("form", body)) if said["until"] > time.time() else None
+        said = self.opened("session", shown)
+        return Session(said["name"], self._signed("form", shown.partition(".")[0])) if said else None
 
     def may_act(self, request: Request, form_token: str) -> bool:
         """Return whether a form of ours was sent by somebody with a session."""

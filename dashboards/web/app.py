@@ -15,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from orchestrator.acts import Site
 from orchestrator.ledger import Ledger
+from orchestrator.system.config import SignOn
 
 from . import documents, forms
 from .access import Access
@@ -40,6 +41,7 @@ from .pages import (
     queue,
     ranking,
 )
+from .people.by_provider import BACK, THERE, ByProvider
 from .people.log_in import LogIn
 from .people.public import Public
 from .protection import Protection
@@ -81,6 +83,8 @@ class Pages:
     state: Path
     exporter: Callable[[], str]
     """Address of the exporter; empty where no farm runs."""
+    sign_on: SignOn | None = None
+    """The provider by which people log in, too."""
     prometheus: str = ""
     """Address of the Prometheus that scrapes the farm; empty: there is none."""
 
@@ -93,7 +97,9 @@ def make_app(of: Pages, beside: Sequence[BaseRoute] = ()) -> Starlette:
     renderer = Renderer(of.ledger, watch, of.access, PAGES, contents, figures)
     reports = documents.Documents(of.ledger, contents, figures)
     sent = forms.Forms(of.access, of.site, renderer)
-    log_in, public = LogIn(of.access, of.site, renderer), Public(of.ledger, watch, reports, renderer)
+    log_in = LogIn(of.access, of.site, renderer, of.sign_on.host if of.sign_on else "")
+    by_provider = ByProvider(log_in, of.sign_on) if of.sign_on else None
+    public = Public(of.ledger, watch, reports, renderer)
     return Starlette(
         routes=[
             *beside,
@@ -101,6 +107,7 @@ def make_app(of: Pages, beside: Sequence[BaseRoute] = ()) -> Starlette:
             *(Route(path, partial(renderer.document, way=way)) for path, way in reports.ways().items()),
             Route("/sign-in", log_in.page),
             Route("/sign-in", log_in.enter, methods=["POST"]),
+            *([Route(THERE, by_provider.there), Route(BACK, by_provider.back)] if by_provider else []),
             Route("/sign-out", log_in.leave, methods=["POST"]),
             Route("/password", log_in.password_page),
             Route("/password", log_in.set_password, methods=["POST"]),

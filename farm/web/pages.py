@@ -68,9 +68,9 @@ def app_of(state: Path, listening: Listening) -> Starlette:
         shared_at_once=sources.shared_at_once,
         people=lambda: sources.ledger().people,
     )
-    given = settings().prometheus_url
     api = mounted(ApiSources(sources.ledger, sources.redis, sources.site, token_of(state)))
-    pages = Pages(sources.ledger, sources.redis, access, sources.site, state, sources.exporter, given)
+    pages = Pages(sources.ledger, sources.redis, access, sources.site, state, sources.exporter,
+                  settings().oidc, settings().prometheus_url)  # fmt: skip
     return make_app(pages, [api])
 
 

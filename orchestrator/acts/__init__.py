@@ -7,7 +7,7 @@ from orchestrator.model.people import Door
 from orchestrator.model.rights import Actor
 
 from . import by_hand, describing, devices, engines, experiments, hosts, nights, reserving
-from .access import links, passwords, people, projects, tokens, webhooks
+from .access import groups, links, passwords, people, projects, sign_on, tokens, webhooks
 from .act import ACTS, ON_PAGES, RIGHTS, Act, Done, DoneBefore, Phones, PutBack, Site
 from .holding import held
 from .submission.submit import Submission, submit
@@ -30,6 +30,7 @@ __all__ = [
     "devices",
     "engines",
     "experiments",
+    "groups",
     "held",
     "hosts",
     "links",
@@ -38,6 +39,7 @@ __all__ = [
     "people",
     "projects",
     "reserving",
+    "sign_on",
     "submit",
     "tokens",
     "webhooks",

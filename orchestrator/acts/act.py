@@ -189,6 +189,8 @@ class Act:
     once: bool
     """True if it may be asked for once, under a key."""
     beside: Beside | None = None
+    routed: bool = True
+    """True if the API offers it, where its parameters have a form."""
 
 
 class DoneBefore(Exception):
@@ -208,10 +210,10 @@ ON_PAGES: dict[str, Callable[..., Done]] = {}
 
 
 def act(
-    needs: Right, *, at: At | None = None, once: bool = False, beside: Beside | None = None
+    needs: Right, *, at: At | None = None, once: bool = False, beside: Beside | None = None, routed: bool = True
 ) -> Callable[[Callable[Concatenate[Acting, P], R]], Callable[Concatenate[Site, Actor, P], R]]:
     """Register an act with the right that it takes. `at`: what it is done to, where its right is of a project or of
-    owners. Where it or its row fails, nothing of it is stored, and no effect follows."""
+    owners. `routed`: the API has it. Where it or its row fails, nothing of it is stored, and no effect follows."""
 
     def registered(does: Callable[Concatenate[Acting, P], R]) -> Callable[Concatenate[Site, Actor, P], R]:
         name = does.__name__.replace("_", " ")
@@ -236,7 +238,7 @@ def act(
             return result
 
         ACTS[name] = done
-        RIGHTS[name] = Act(name, done, needs, once, beside)
+        RIGHTS[name] = Act(name, done, needs, once, beside, routed)
         return done
 
     return registered

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator.ledger import Hold, Ledger
 from orchestrator.model.errors import SpecError, UnknownName
-from orchestrator.model.people import COMMON
+from orchestrator.model.people import COMMON, Kind
 
 from .act import Acting, Done, act, on_pages, some
 from .devices import OPERATES, check_free, check_known
@@ -65,7 +65,9 @@ def reserve(
 
 def holder(ledger: Ledger, name: str, who: str) -> tuple[str, str]:
     """Return the person or the project of a name; the other one is empty. `who` acts. Raises UnknownName, SpecError."""
-    people = {each.name for each in ledger.people.every() if each.ended_at is None} | {who}
+    people = {each.name for each in ledger.people.every() if each.ended_at is None and each.kind is not Kind.GROUP} | {
+        who
+    }
     projects = {each.name for each in ledger.people.projects()} | {COMMON}
     as_person = name.removeprefix(PERSON) if not name.startswith(PROJECT) else ""
     as_project = name.removeprefix(PROJECT) if not name.startswith(PERSON) else ""

@@ -38,6 +38,8 @@ class Kind(StrEnum):
     PERSON = "person"
     SERVICE = "service"
     """A program, such as a build server."""
+    GROUP = "group"
+    """Several of them: who belongs to it has its roles beside their own."""
 
 
 class Use(StrEnum):

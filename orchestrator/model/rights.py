@@ -17,6 +17,15 @@ class Grants:
     """The role in every project, and in what belongs to none: phones, hosts, people."""
     projects: Mapping[str, Role] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, given: Iterable[tuple[str, Role]]) -> Grants:
+        """Return what several roles are together, each with its project (empty: the farm): of each place the most."""
+        most = dict[str, Role]()
+        for place, role in given:
+            if place not in most or role.reaches(most[place]):
+                most[place] = role
+        return cls(most.pop("", None), most)
+
     def reach(self, least: Role, project: str | None) -> bool:
         """Return whether a role reaches this one, in a project or (None) in the farm."""
         own = self.projects.get(project) if project is not None else None
@@ -41,8 +50,7 @@ class Grants:
         farm = None if self.farm is None else min(self.farm, most, key=list(Role).index)
         if not project:
             return Grants(farm, lower)
-        found = [role for role in (farm, lower.get(project)) if role is not None]
-        return Grants(None, {project: max(found, key=list(Role).index)} if found else {})
+        return Grants.of((project, role) for role in (farm, lower.get(project)) if role is not None)
 
 
 WHOLE = Grants(Role.ADMINISTER)
@@ -129,19 +137,20 @@ def refusal(
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody who may use the farm."""
+    """Somebody who may use the farm, or a group of them."""
 
     name: str
     kind: Kind
-    grants: Grants
+    own: Grants
+    """The roles that were given to this name."""
     since: float
     """Unix time."""
     ended_at: float | None
     """Unix time from which they may nothing; None: they may."""
-
-    @property
-    def is_service(self) -> bool:
-        return self.kind is Kind.SERVICE
+    groups: tuple[str, ...]
+    """The groups to which they belong."""
+    grants: Grants
+    """Their own roles, and those of their groups."""
 
 
 @dataclass(frozen=True)

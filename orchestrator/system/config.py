@@ -7,12 +7,53 @@ import socket
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "FARM_"
 HOST_NAME = r"^[A-Za-z0-9_-]+$"
+
+
+class SignOn(BaseModel):
+    """A provider of OpenID Connect by which people log in on the pages."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    issuer: str
+    """Its https:// address, as it calls itself; http:// only on this machine's loopback."""
+    client: str
+    """The name under which it knows this farm."""
+    secret_file: Path | None = None
+    """File with the secret that it gave this farm; None: it knows it by PKCE alone."""
+    name: str = "email"
+    """The claim that is a person's name here; `email` is one that the provider has verified."""
+    domains: frozenset[str] = frozenset()
+    """Domains of verified e-mail addresses that are let in; empty: all."""
+    unknown: bool = False
+    """True if whoever it knows is let in, without a role; else only who was added before."""
+    groups_claim: str = "groups"
+    """The claim that lists somebody's groups there."""
+    groups: dict[str, str] = Field(default_factory=dict)
+    """A group there -> the group here whose people are those of it, as they log in."""
+
+    @field_validator("issuer")
+    @classmethod
+    def _is_safe(cls, issuer: str) -> str:
+        found = urlsplit(issuer)
+        loopback = found.scheme == "http" and found.hostname in ("127.0.0.1", "::1", "localhost")
+        if not found.hostname or not (found.scheme == "https" or loopback) or found.query or found.fragment:
+            raise ValueError("it is an https:// address without a query")
+        return issuer
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.issuer).netloc
+
+    def secret(self) -> str | None:
+        """Return the secret. Raises OSError."""
+        return self.secret_file.read_text().strip() if self.secret_file else None
 
 
 class Settings(BaseSettings):
@@ -50,6 +91,9 @@ class Settings(BaseSettings):
     """Port of the farm's pages, on loopback. 0: a free one."""
     pages_private: bool = False
     """True if looking at the pages takes the farm's token, too: else every user of this machine may look."""
+    oidc: SignOn | None = None
+    """The provider of OpenID Connect by which people log in, as JSON: `{"issuer": "https://id.lab", "client": "farm"}`
+    (docs/howto/a-lab.md)."""
     webhooks_here: bool = False
     """True if webhooks may call servers of this machine itself, by its loopback."""
     prometheus_url: str = ""

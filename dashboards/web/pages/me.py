@@ -10,10 +10,12 @@ from orchestrator.model.rights import Place
 def me(asked: Asked) -> Page:
     """The roles and the tokens that count of whoever looks; an owner has neither, and may do all."""
     visitor = asked.visitor
-    own = asked.ledger().people.tokens.of(visitor.name) if visitor.session and visitor.session.token else []
+    people, is_person = asked.ledger().people, bool(visitor.session and visitor.session.token)
+    own, person = (people.tokens.of(visitor.name), people.one(visitor.name)) if is_person else ([], None)
     data = {
-        "is_person": bool(visitor.session and visitor.session.token),
+        "is_person": is_person,
         "grants": visitor.grants,
+        "groups": person.groups if person else (),
         "tokens": [each for each in own if each.revoked_at is None and each.use is not Use.PASSWORD],
         "mine": Place("", visitor.name),
         "this": visitor.session.token if visitor.session else "",

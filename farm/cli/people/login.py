@@ -30,7 +30,8 @@ def login(
 ) -> None:
     """Use a farm elsewhere: `run`, `status`, `results` and others then ask it, where no farm of this machine is named.
 
-    Whoever administers that farm makes the token: `farm tokens create NAME`. It is kept for you alone.
+    Make the token on that farm's pages, where your name leads; or whoever administers it makes one: `farm tokens create
+    NAME`. It is kept for you alone.
 
     Example: `farm login https://farm.lab:8421 --ca farm-ca.crt`
     """
@@ -39,7 +40,8 @@ def login(
     from farm.doors.there import There, opened
     from farm.endpoints import Login, log_in
 
-    token = sys.stdin.readline() if from_input else typer.prompt("Token", hide_input=True, err=True)
+    asks = f"Token (make one at {url.rstrip('/')}/me)"
+    token = sys.stdin.readline() if from_input else typer.prompt(asks, hide_input=True, err=True)
     made = Login(url=url, token=SecretStr(token.strip()), ca=ca.absolute() if ca else None)
     with opened(made) as line:
         me = There(line).ask(answers.me)

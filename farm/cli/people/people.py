@@ -10,7 +10,7 @@ from rich.markup import escape
 from farm.access import settings_of
 from farm.cli.output import JsonOption, StateOption, show_done, show_list
 from farm.doors import open_door
-from orchestrator.model.people import Role
+from orchestrator.model.people import Kind, Role
 from orchestrator.model.rights import Person
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ group = typer.Typer(
     "\n\nExample: `farm people list` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person, program or group.")]
+PeopleArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of people or programs.")]
+GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")]
+RoleOption = Annotated[Role | None, typer.Option("--role", help="The role to give; a role before it is replaced.")]
 ProjectOption = Annotated[
     str, typer.Option("--project", metavar="NAME", help="The project of the role.", show_default="the whole farm")
 ]
@@ -33,6 +36,9 @@ ProjectOption = Annotated[
 def register(app: typer.Typer) -> None:
     group.command("list")(listed)
     group.command()(add)
+    group.command("group")(group_)
+    group.command()(join)
+    group.command()(leave)
     group.command()(revoke)
     group.command()(password)
     group.command()(remove)
@@ -41,7 +47,7 @@ def register(app: typer.Typer) -> None:
 
 def add(
     name: NameArgument,
-    role: Annotated[Role | None, typer.Option("--role", help="The role to give; a role before it is replaced.")] = None,
+    role: RoleOption = None,
     project: ProjectOption = "",
     service: Annotated[bool, typer.Option("--service", help="It is a program, such as a build server.")] = False,
     state: StateOption = None,
@@ -55,19 +61,76 @@ def add(
     from orchestrator import acts
 
     with open_door(state) as door:
-        service = service or any(each.name == name and each.is_service for each in door.every(answers.people))
+        service = service or any(each.name == name and each.kind is Kind.SERVICE for each in door.every(answers.people))
         done = door.act(acts.people.add_person, name, service=service)
-        if role is not None:
-            granted = door.act(acts.people.grant_role, name, role, project)
-            show_done(granted, as_json=as_json, is_new=done.data["is_new"])
-            return
-    show_done(done, as_json=as_json)
+        _grant(door, done, role, project, as_json=as_json)
+
+
+def _grant(door: Door, done: Done, role: Role | None, project: str, *, as_json: bool) -> None:
+    """Give who was let in a role, too, and show both as one."""
+    from orchestrator import acts
+
+    if role is None:
+        show_done(done, as_json=as_json)
+        return
+    granted = door.act(acts.people.grant_role, done.data["person"], role, project)
+    show_done(granted, as_json=as_json, is_new=done.data["is_new"])
+
+
+def group_(
+    name: GroupArgument,
+    role: RoleOption = None,
+    project: ProjectOption = "",
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add a group, and give it a role, which all who belong to it have. `farm people remove` ends it.
+
+    Example: `farm people group cameras --role submit --project vision`
+    """
+    from orchestrator import acts
+
+    with open_door(state) as door:
+        done = door.act(acts.groups.add_group, name)
+        _grant(door, done, role, project, as_json=as_json)
+
+
+def join(
+    group: GroupArgument,
+    people: PeopleArgument,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let people or programs belong to a group: they have its roles beside their own.
+
+    Example: `farm people join cameras anna berta`
+    """
+    from orchestrator import acts
+
+    with open_door(state) as door:
+        show_done(door.act(acts.groups.join_group, group, people), as_json=as_json)
+
+
+def leave(
+    group: GroupArgument,
+    people: PeopleArgument,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let people or programs belong to a group no more. Their own roles stay.
+
+    Example: `farm people leave cameras anna`
+    """
+    from orchestrator import acts
+
+    with open_door(state) as door:
+        show_done(door.act(acts.groups.leave_group, group, people), as_json=as_json)
 
 
 def revoke(
     name: NameArgument, project: ProjectOption = "", state: StateOption = None, as_json: JsonOption = False
 ) -> None:
-    """Take away the role of somebody in a project, or in the farm. Their other roles and their tokens stay.
+    """Take away the role of a person or a group in a project, or in the farm. Their other roles and tokens stay.
 
     Example: `farm people revoke anna --project vision`
     """
@@ -111,7 +174,7 @@ def invite(door: Door, name: str, settings: Settings) -> tuple[Done, str]:
 
 
 def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
-    """Take all roles and tokens of somebody. Their experiments, and what they did, keep their name.
+    """Take all roles and tokens of a person, or end a group. Their experiments, and what they did, keep their name.
 
     Example: `farm people remove anna`
     """
@@ -122,7 +185,7 @@ def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = 
 
 
 def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
-    """List the people with their roles in the farm and in projects.
+    """List the people and groups with their roles in the farm and in projects.
 
     Example: `farm people list --json`
     """
@@ -131,18 +194,19 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
     with open_door(state) as door:
         found = door.every(answers.people)
     none = "nobody: this farm is its owner's alone"
-    show_list(found, ("who", "what", "roles", ""), _row, as_json=as_json, none=none, data=_data)
+    show_list(found, ("who", "what", "roles", "groups", ""), _row, as_json=as_json, none=none, data=_data)
 
 
 def _row(each: Person) -> tuple[str, ...]:
-    return (escape(each.name), each.kind.value, escape(_roles(each)), "left" if each.ended_at else "")
+    left = "left" if each.ended_at else ""
+    return (escape(each.name), each.kind.value, escape(_roles(each)), escape(", ".join(each.groups)), left)
 
 
 def _roles(person: Person) -> str:
-    own = [f"{person.grants.farm} in the farm"] if person.grants.farm else []
-    return ", ".join([*own, *(f"{role} in {name}" for name, role in sorted(person.grants.projects.items()))]) or "none"
+    own = [f"{person.own.farm} in the farm"] if person.own.farm else []
+    return ", ".join([*own, *(f"{role} in {name}" for name, role in sorted(person.own.projects.items()))]) or "none"
 
 
 def _data(person: Person) -> dict[str, object]:
-    grants = {"farm": person.grants.farm, "projects": dict(person.grants.projects)}
-    return {"name": person.name, "kind": person.kind, **grants, "since": person.since, "ended_at": person.ended_at}
+    own = {"farm": person.own.farm, "projects": dict(person.own.projects), "groups": list(person.groups)}
+    return {"name": person.name, "kind": person.kind, **own, "since": person.since, "ended_at": person.ended_at}

@@ -7,6 +7,8 @@ from datetime import datetime
 from orchestrator.ledger.people.kept import Ends, Kept
 from orchestrator.model.errors import UnknownName
 
+LASTS_S, LONGEST_S = 30 * 86_400.0, 366 * 86_400.0
+"""The time that a link or a token of one's own lasts if nothing is said, and at most."""
 LISTS = {"token": "`farm tokens list`", "link": "`farm links list`", "webhook": "`farm webhooks list`"}
 
 

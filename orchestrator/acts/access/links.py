@@ -11,10 +11,8 @@ from orchestrator.model.errors import SpecError
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Actor, Place, Right
 
-from .kept import end, minute
+from .kept import LASTS_S, LONGEST_S, end, minute
 
-DAY_S = 86_400.0
-LASTS_S, LONGEST_S = 30 * DAY_S, 366 * DAY_S
 PUBLISHES = Right(Role.OPERATE, own=Role.SUBMIT)
 
 

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from orchestrator.acts.act import Acting, Done, Given, act
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import SpecError
-from orchestrator.model.people import Role, Use
+from orchestrator.model.people import Kind, Role, Use
 from orchestrator.model.rights import Actor, Place, Right
 
 from .kept import minute
@@ -43,7 +43,7 @@ class Invited(Done):
 @act(ADMINISTERS)
 def invite_person(acting: Acting, name: str) -> Invited:
     """Make a token by which somebody sets their password, once, within three days. Raises UnknownName, SpecError."""
-    person = _who_logs_in(acting.ledger, name)
+    person = known(acting.ledger, name, Kind.PERSON).name
     ends_at = time.time() + INVITED_S
     token, text = acting.ledger.people.tokens.make(person, Role.VIEW, "", "sets a password", ends_at, Use.PASSWORD)
     return Invited(token, person, ends_at, text)
@@ -68,7 +68,7 @@ def set_password(acting: Acting, name: str, password: SecretStr) -> PasswordSet:
 
     It has no route: a token of little right would become a password of all.
     """
-    person, text = _who_logs_in(acting.ledger, name), password.get_secret_value()
+    person, text = known(acting.ledger, name, Kind.PERSON).name, password.get_secret_value()
     if not SHORTEST <= len(text) <= LONGEST:
         raise SpecError(
             f"a password has {SHORTEST} to {LONGEST} characters, and this one has {len(text)}",
@@ -76,11 +76,3 @@ def set_password(acting: Acting, name: str, password: SecretStr) -> PasswordSet:
         )
     acting.ledger.people.passwords.set(person, text)
     return PasswordSet(person)
-
-
-def _who_logs_in(ledger: Ledger, name: str) -> str:
-    """Return the name of somebody who may have a password. Raises UnknownName, SpecError."""
-    person = known(ledger, name)
-    if person.is_service:
-        raise SpecError(f"{name} is a program, and logs in nowhere", remedy=f"`farm tokens create {name}`")
-    return person.name

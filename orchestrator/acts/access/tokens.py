@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from orchestrator.acts.act import Acting, Done, Given, Settled, act, on_pages
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import SpecError
-from orchestrator.model.people import Role
+from orchestrator.model.people import Kind, Role
 from orchestrator.model.rights import Actor, Place, Right
 
-from .kept import end, minute
+from .kept import LASTS_S, LONGEST_S, end, minute
 from .people import known
 from .projects import ADMINISTERS, check_project
 
@@ -49,13 +49,30 @@ def create_token(
 ) -> Made:
     """Make a token of somebody, which gives no more than the role `most`, only in this project (empty: wherever they
     have a role), until then (Unix time; None: until it is revoked). Raises UnknownName, SpecError."""
-    person = known(acting.ledger, name).name
+    person = known(acting.ledger, name, Kind.PERSON, Kind.SERVICE).name
     if project:
         check_project(acting.ledger, project)
     if until is not None and until <= time.time():
         raise SpecError("the token would have expired already", remedy="give a time that is to come, or none")
     token, text = acting.ledger.people.tokens.make(person, most, project, note, until)
     return Made(token, person, most, project, until, text)
+
+
+def _of_person(_: Ledger, __: Actor, given: Given) -> list[Place]:
+    return [Place("", given["name"])]
+
+
+@on_pages
+@act(Right(Role.ADMINISTER, own=Role.VIEW, of="farm"), at=_of_person, routed=False)
+def create_own_token(acting: Acting, name: str, until: float | None = None, note: str = "") -> Made:
+    """Make a token of somebody with all that their roles give, until then (Unix time; None: for 30 days; a year at
+    most). It has no route: a token of little right, or of few days, would beget one of more. Raises UnknownName,
+    SpecError."""
+    now = time.time()
+    ends_at = now + LASTS_S if until is None else until
+    if ends_at > now + LONGEST_S:
+        raise SpecError("a token of one's own ends within a year", remedy="give an earlier time, or none: 30 days")
+    return create_token.__wrapped__(acting, name, until=ends_at, note=note)  # type: ignore[attr-defined, no-any-return]
 
 
 @dataclass(frozen=True)

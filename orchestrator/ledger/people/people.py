@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, literal_column, select, update
 
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import AnyRow, JobState
 from orchestrator.ledger.tables import EXPERIMENTS, JOBS
 from orchestrator.model.live.usage import Account, Used
 from orchestrator.model.people import COMMON, Kind, Role
-from orchestrator.model.rights import USUAL, Grants, Person, Project, Terms
+from orchestrator.model.rights import USUAL, Person, Project, Terms
 
 from .answers import Answers
+from .groups import Groups, people
 from .links import Links
-from .tables import LINKS, MEMBERS, PEOPLE, PROJECTS, TOKENS
+from .tables import GROUPED, LINKS, MEMBERS, PEOPLE, PROJECTS, TOKENS
 from .tokens import Tokens
 from .usage import used
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from .passwords import Passwords
     from .webhooks import Webhooks
 
-_ANYBODY = select(PEOPLE.c.name).where(PEOPLE.c.ended_at.is_(None))
+_IS_GROUP = PEOPLE.c.kind == literal_column(f"'{Kind.GROUP}'")
+_ANYBODY = select(PEOPLE.c.name).where(PEOPLE.c.ended_at.is_(None), ~_IS_GROUP)
 _ANYBODY_AT_ONCE = f"{_ANYBODY} LIMIT 1"
 _TERMS = ("share", "phone_hours", "most_waiting")
 
@@ -38,6 +39,7 @@ class People:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.tokens, self.answers, self.links = Tokens(database), Answers(database), Links(database)
+        self.groups = Groups(database)
 
     @cached_property
     def passwords(self) -> Passwords:
@@ -63,7 +65,7 @@ class People:
         return self._database.finds_at_once(_ANYBODY_AT_ONCE)
 
     def every(self) -> list[Person]:
-        """Return all people by name, those that left among them."""
+        """Return all people and groups by name, those that left among them."""
         with self._database.read() as connection:
             return people(connection)
 
@@ -72,7 +74,7 @@ class People:
             return next(iter(people(connection, [name])), None)
 
     def add(self, name: str, kind: Kind) -> None:
-        """Let somebody in, without any role; one who left is the same person again."""
+        """Let somebody in, or a group, without any role; one who left is the same person again."""
         with self._database.write() as connection:
             back = update(PEOPLE).where(PEOPLE.c.name == name).values(kind=kind, ended_at=None)
             if not connection.execute(back).rowcount:
@@ -80,16 +82,26 @@ class People:
                 connection.execute(insert(PEOPLE).values(**row))
 
     def end(self, name: str) -> None:
-        """Take all roles, the password, tokens and links of somebody, whose name stays."""
-        gone = {"ended_at": time.time(), "role": "", "password": ""}
+        """Take all roles, groups, the password, tokens and links of somebody, whose name stays."""
+        gone = {"ended_at": time.time(), "role": "", "password": "", "subject": ""}
         with self._database.write() as connection:
             connection.execute(update(PEOPLE).where(PEOPLE.c.name == name).values(**gone))
             connection.execute(delete(MEMBERS).where(MEMBERS.c.person == name))
+            connection.execute(delete(GROUPED).where((GROUPED.c.person == name) | (GROUPED.c.of_group == name)))
             Tokens.end_all(connection, TOKENS.c.person == name)
             Links.end_all(connection, LINKS.c.who == name)
 
+    def claim(self, name: str, subject: str) -> str:
+        """Note who somebody is at a provider, unless another one is noted; return what was noted before."""
+        mine = PEOPLE.c.name == name
+        with self._database.write() as connection:
+            before = connection.scalar(select(PEOPLE.c.subject).where(mine)) or ""
+            if not before:
+                connection.execute(update(PEOPLE).where(mine).values(subject=subject))
+        return before
+
     def grant(self, name: str, role: Role | None, project: str = "") -> None:
-        """Give somebody this role alone in a project, or (empty) in the farm; None: take it."""
+        """Give a person or a group this role alone in a project, or (empty) in the farm; None: take it."""
         with self._database.write() as connection:
             if not project:
                 connection.execute(update(PEOPLE).where(PEOPLE.c.name == name).values(role=role or ""))
@@ -144,19 +156,3 @@ class People:
 
 def _terms(row: AnyRow) -> Terms:
     return Terms(*(getattr(row, each) for each in _TERMS))
-
-
-def people(connection: Connection, names: Iterable[str] | None = None) -> list[Person]:
-    """Return people by name, these or all, with their roles."""
-    mine, of = select(PEOPLE).order_by(PEOPLE.c.name), select(MEMBERS)
-    if names is not None:
-        wanted = list(names)
-        mine, of = mine.where(PEOPLE.c.name.in_(wanted)), of.where(MEMBERS.c.person.in_(wanted))
-    found, roles = connection.execute(mine).all(), defaultdict[str, dict[str, Role]](dict)
-    for row in connection.execute(of):
-        roles[row.person][row.project] = Role(row.role)
-    return [
-        Person(row.name, Kind(row.kind), Grants(Role(row.role) if row.role else None, roles[row.name]), row.since,
-               row.ended_at)
-        for row in found
-    ]  # fmt: skip

@@ -17,9 +17,19 @@ PEOPLE = Table(
     Column("since", Time, nullable=False),
     Column("ended_at", Time),
     Column("password", Text, nullable=False, default="", server_default=""),
+    Column("subject", Text, nullable=False, default="", server_default=""),
 )
-"""The people who may use the farm beside the owner of its machine. `role`: in the farm; empty: none. A row stays when
-somebody leaves: what they did bears their name. `password`: its hash by Argon2; empty: there is none."""
+"""The people who may use the farm beside the owner of its machine, and groups. `role`: in the farm; empty: none. A row
+stays when somebody leaves: what they did bears their name. `password`: its hash by Argon2; empty: there is none.
+`subject`: who they are at the provider by which they log in; empty: they never did."""
+
+GROUPED = Table(
+    "grouped",
+    METADATA,
+    Column("of_group", ForeignKey("people.name"), primary_key=True),
+    Column("person", ForeignKey("people.name"), primary_key=True),
+)
+"""The people of each group."""
 
 PROJECTS = Table(
     "projects",

@@ -10,17 +10,20 @@ from sqlalchemy import bindparam, select
 from orchestrator.model.people import Role, Use
 from orchestrator.model.rights import Grants, Token
 
+from .groups import acts_as
 from .kept import PREFIX, Secrets, digest
 from .tables import MEMBERS, PEOPLE, TOKENS
 
+_ACTS_AS = PEOPLE.alias("acts_as")
 _OF_PERSON = TOKENS.join(PEOPLE, PEOPLE.c.name == TOKENS.c.person)
+_WITH_GROUPS = _OF_PERSON.join(_ACTS_AS, acts_as(_ACTS_AS.c.name, TOKENS.c.person))
 _COUNTS = TOKENS.c.revoked_at.is_(None) & PEOPLE.c.ended_at.is_(None)
 _SHOWN = (
-    select(TOKENS, PEOPLE.c.role, MEMBERS.c.project.label("place"), MEMBERS.c.role.label("there"))
-    .select_from(_OF_PERSON.outerjoin(MEMBERS, MEMBERS.c.person == TOKENS.c.person))
+    select(TOKENS, _ACTS_AS.c.role, MEMBERS.c.project.label("place"), MEMBERS.c.role.label("there"))
+    .select_from(_WITH_GROUPS.outerjoin(MEMBERS, MEMBERS.c.person == _ACTS_AS.c.name))
     .where(TOKENS.c.sha256 == bindparam("shown"), TOKENS.c.use == bindparam("meant_for"), _COUNTS)
 )
-"""A token that counts, once for each role of its person in a project: each request asks this."""
+"""A token that counts, once for each role of its person or a group of theirs in a project: each request asks this."""
 __all__ = ["PREFIX", "Bearer", "Tokens"]
 
 
@@ -54,7 +57,8 @@ class Tokens(Secrets[Token]):
         if not rows or (rows[0].ends_at is not None and rows[0].ends_at <= time.time()):
             return None
         row = rows[0]
-        projects = {each.place: Role(each.there) for each in rows if each.place is not None}
+        given = [("", Role(each.role)) for each in rows if each.role]
+        given += [(each.place, Role(each.there)) for each in rows if each.place is not None]
         self._note(row)
-        grants = Grants(Role(row.role) if row.role else None, projects)
+        grants = Grants.of(given)
         return Bearer(row.person, grants.within(Role(row.most), row.project), row.id)

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path, PosixPath
 from typing import Any
 from urllib.request import urlopen
@@ -24,6 +24,7 @@ from urllib.request import urlopen
 import pytest
 import uvicorn
 from onnx import TensorProto, helper
+from starlette.applications import Starlette
 
 from dashboards.api import API
 from dashboards.web.access import token_of
@@ -48,6 +49,7 @@ from tests.waiting import eventually
 
 VIEW, SUBMIT, OPERATE, ADMIN = Role
 TABLE: dict[str, tuple[Role, Role, str]] = {
+    "POST /acts/add-group": (ADMIN, ADMIN, "farm"),
     "POST /acts/add-host": (ADMIN, ADMIN, "farm"),
     "POST /acts/add-person": (ADMIN, ADMIN, "farm"),
     "POST /acts/add-project": (ADMIN, ADMIN, "farm"),
@@ -58,6 +60,8 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/drain-host": (OPERATE, OPERATE, "farm"),
     "POST /acts/grant-role": (ADMIN, ADMIN, "project"),
     "POST /acts/invite-person": (ADMIN, ADMIN, "farm"),
+    "POST /acts/join-group": (ADMIN, ADMIN, "farm"),
+    "POST /acts/leave-group": (ADMIN, ADMIN, "farm"),
     "POST /acts/create-link": (OPERATE, SUBMIT, "project"),
     "POST /acts/hold": (OPERATE, OPERATE, "farm"),
     "POST /acts/release": (OPERATE, OPERATE, "farm"),
@@ -104,6 +108,8 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "GET /webhooks": (ADMIN, ADMIN, "farm"),
 }
 """Route -> the least role, the least role for one's own, and where: written by hand, as the page of people has it."""
+NOT_ROUTED = {"POST /acts/create-own-token": (ADMIN, VIEW, "farm")}
+"""The same of acts that pages have and the API has not."""
 OPEN = {"GET /health"}
 HIDES = {route for route, (_, _, where) in TABLE.items() if where == "project"} - {
     "POST /acts/submit",
@@ -114,6 +120,7 @@ HIDES = {route for route, (_, _, where) in TABLE.items() if where == "project"} 
 """Routes on what is named: where who asks may not view it, it is as if it were not there."""
 PAGE = Path(__file__).parents[3] / "docs" / "architecture" / "people-and-api.md"
 BODIES: dict[str, dict[str, Any]] = {
+    "add-group": {"name": "no name"},
     "add-host": {"name": "no name", "secret_sha256": "ab" * 32},
     "add-person": {"name": "no name"},
     "add-project": {"name": "vision"},
@@ -124,6 +131,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "grant-role": {"name": "nobody", "role": "view", "project": "vision"},
     "hold": {"serials": ["nothing"]},
     "invite-person": {"name": "nobody"},
+    "join-group": {"group": "nothing", "people": []},
+    "leave-group": {"group": "nothing", "people": []},
     "release": {"name": "nothing"},
     "remove-engine": {"engine": "nothing"},
     "remove-host": {"name": "nothing"},
@@ -145,7 +154,8 @@ Answer = tuple[int, http.client.HTTPMessage, Any]
 class Lab:
     """A farm with two projects, whose people have every role in one of them, in the other, or in the farm."""
 
-    def __init__(self, state: Path, ledger: Ledger, host: Host, port: int) -> None:
+    def __init__(self, state: Path, ledger: Ledger, host: Host, port: int, chance: random.Random) -> None:
+        self.chance = chance
         self.state, self.ledger, self.host, self.port, self.own = state, ledger, host, port, token_of(state)
         for project in ("vision", "speech"):
             ledger.people.add_project(project, "")
@@ -157,8 +167,17 @@ class Lab:
         self.experiments = {owner: self.submitted(owner) for owner in ("somebody", *self.tokens)}
 
     def person(self, name: str, role: Role | None = None, place: str = "") -> str:
-        self.ledger.people.add(name, Kind.PERSON)
-        self.ledger.people.grant(name, role, place)
+        """Let somebody in who has a role, or, as it is drawn, has it by a group and at most a smaller one themself."""
+        people, by_group = self.ledger.people, role is not None and self.chance.random() < 0.5
+        people.add(name, Kind.PERSON)
+        people.grant(name, role if not by_group else None, place)
+        if by_group and role is not None:
+            smaller = [*Role][: [*Role].index(role)]
+            for group, given in ((f"of.{name}", role), (f"beside.{name}", self.chance.choice([None, *smaller]))):
+                people.add(group, Kind.GROUP)
+                people.groups.join(group, [name])
+                people.grant(group, given, place)
+            people.grant(name, self.chance.choice([None, *smaller]), place)
         return self.ledger.people.tokens.make(name, Role.ADMINISTER, "", "", None)[1]
 
     def submitted(self, owner: str) -> tuple[str, str]:
@@ -195,6 +214,8 @@ class Lab:
         whose = owner if owner in self.tokens else "none"
         if act == "revoke-link":
             given = {"link": self.ledger.people.links.make(experiment, "vision", whose, "", time.time() + 60.0)[0]}
+        if act == "create-own-token":
+            given = {"name": whose}
         if act == "revoke-token":
             given = {"token": self.ledger.people.tokens.make(whose, VIEW, "", "", None)[0]}
         if act in ("screenshot", "shell"):
@@ -205,7 +226,7 @@ class Lab:
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
+def lab(seed: int) -> Iterator[Lab]:
     with tempfile.TemporaryDirectory(prefix="farm-") as folder, pytest.MonkeyPatch.context() as patch:
         state = Path(folder) / "farm"
         with private_redis(Path(folder)) as url:
@@ -213,30 +234,35 @@ def lab() -> Iterator[Lab]:
             settings = Settings(state=state, redis_url=url, host="lab")
             with Ledger(settings.ledger) as ledger, client_of(settings) as redis:
                 host = Host(settings, redis, [make.device("A")])
-                app = app_of(state, Listening(port=1))
-                server = uvicorn.Server(
-                    uvicorn.Config(app, port=0, http=Patient, log_config=None, timeout_graceful_shutdown=1)
-                )
-                thread = threading.Thread(target=server.run)
-                thread.start()
-                try:
-                    eventually(lambda: server.started)
-                    yield Lab(state, ledger, host, server.servers[0].sockets[0].getsockname()[1])
-                finally:
-                    server.should_exit = True
-                    thread.join()
+                with served(app_of(state, Listening(port=1))) as port:
+                    yield Lab(state, ledger, host, port, random.Random(seed))
+
+
+@contextmanager
+def served(app: Starlette) -> Iterator[int]:
+    """Serve an application at a free port of loopback, as the farm serves its pages."""
+    config = uvicorn.Config(app, port=0, http=Patient, log_config=None, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        eventually(lambda: server.started)
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def allowed(route: str, place: str, role: Role | None, mine: bool) -> bool:
     """The table, read as a person would."""
-    least, own, where = TABLE[route]
+    least, own, where = (TABLE | NOT_ROUTED)[route]
     least = own if mine and role is not None else least
     order = [VIEW, SUBMIT, OPERATE, ADMIN]
     if role is None or order.index(role) < order.index(least):
         return False
     if where == "any" or place == "":
         return True
-    return place == "vision" if where == "project" else mine and own is not TABLE[route][0]
+    return place == "vision" if where == "project" else mine and own is not (TABLE | NOT_ROUTED)[route][0]
 
 
 def test_every_route_takes_exactly_its_right(lab: Lab, seed: int) -> None:

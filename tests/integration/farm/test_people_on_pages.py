@@ -286,6 +286,11 @@ def test_a_person_sets_a_password_by_a_link_and_logs_in(web: Web) -> None:
     assert "HttpOnly" in headers["Set-Cookie"] and "samesite=strict" in headers["Set-Cookie"].lower()
     second = headers["Set-Cookie"].partition(";")[0].partition("=")[2]
     out = {"form_token": web.access._signed("form", second)}
+    headers = web.send("/do/create%20own%20token", second, {**out, "target": "carla", "until": "2 h"})[1]
+    assert lab.ask("GET /me", said(headers).split()[-1])[2]["name"] == "carla", "what `farm login` asks for"
+    assert "within a year" in said(
+        web.send("/do/create%20own%20token", second, {**out, "target": "carla", "until": "2999-01-01 00:00"})[1]
+    )
     assert web.send("/sign-out", second, out)[0] == 303
     assert [web.send("/me", each)[0] for each in (first, second)] == [200, 303], "what was left counts nowhere"
     again = {"old": form["password"], "password": "other words in a row", "again": "other words in a row"}

@@ -27,6 +27,7 @@ from farm.access import OwnPhones, site_of
 from farm.cli import main
 from orchestrator import acts
 from orchestrator.acts import ACTS, ON_PAGES, Done, Door, Site
+from orchestrator.acts.access.sign_on import Claimed
 from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.acts.engine_folder import read_folder
 from orchestrator.coordination.artifacts import Artifacts
@@ -93,6 +94,10 @@ class Stage:
         (self.folder / "llama-bench").write_text("#!/bin/sh\n")
         self.builds.keep(read_folder(self.folder, "benchncnn", "x86", ("llama-bench",), "", Artifacts(settings.state)))
         ledger.people.add("anna", Kind.PERSON)
+        ledger.people.add("cameras", Kind.GROUP)
+        ledger.people.add("bruno", Kind.PERSON)
+        ledger.people.groups.join("cameras", ["bruno"])
+        ledger.people.claim("bruno", "id 2")
         ledger.people.add_project("vision", "")
         ledger.people.grant("anna", Role.VIEW, "vision")
         self.token, self.secret = ledger.people.tokens.make("anna", Role.ADMINISTER, "", "", None)
@@ -153,10 +158,15 @@ FINE: dict[str, Args] = {
     "schedule suite": of("s", "s.yaml", "0 2 * * *", b"{}", CLOCK),
     "unschedule suite": of("scheduled"),
     "add person": of("berta"),
+    "add group": of("screens"),
+    "sign on": of(Claimed("anna", "id 1", frozenset({"cameras"}), frozenset(), unknown=False)),
+    "join group": of("cameras", ["anna", "bruno"]),
+    "leave group": of("cameras", ["bruno"]),
     "grant role": of("anna", Role.SUBMIT, "vision"),
     "revoke role": of("anna", "vision"),
     "remove person": of("anna"),
     "create token": of("anna", Role.VIEW),
+    "create own token": of("anna", CLOCK, "laptop"),
     "revoke token": of(TOKEN),
     "invite person": of("anna"),
     "set password": of("anna", SecretStr("ten words or so")),
@@ -186,10 +196,15 @@ REFUSED: dict[str, Args] = {
     "remove engine": of("llama.cpp"),
     "unschedule suite": of("s"),
     "add person": of("no name"),
+    "add group": of("anna"),
+    "sign on": of(Claimed("bruno", "id 1", frozenset(), frozenset({"cameras"}), unknown=True)),
+    "join group": of("cameras", ["anna", "cameras"]),
+    "leave group": of("anna", ["anna"]),
     "grant role": of("nobody", Role.SUBMIT, "vision"),
     "revoke role": of("nobody", "vision"),
     "remove person": of("nobody"),
     "create token": of("anna", Role.VIEW, "nothing"),
+    "create own token": of("cameras"),
     "revoke token": of("nothing"),
     "invite person": of("nobody"),
     "set password": of("anna", SecretStr("too short")),
@@ -212,6 +227,10 @@ NOTHING: dict[str, Args] = {
     "reread": of(["failed"], lambda *_: None),
     "restore": of(),
     "add person": of("anna"),
+    "add group": of("cameras"),
+    "sign on": of(Claimed("bruno", "id 2", frozenset({"cameras"}), frozenset(), unknown=False)),
+    "join group": of("cameras", ["bruno"]),
+    "leave group": of("cameras", ["anna"]),
     "set project": of("vision"),
     "revoke role": of("anna"),
     "describe": of(["A"], ["rack="], ""),
@@ -281,6 +300,8 @@ COMMANDS = {
     "remove engine": ["engines", "remove", "benchncnn"],
     "unschedule suite": ["nightly", "unschedule", "scheduled"],
     "revoke role": ["people", "revoke", "anna", "--project", "vision"],
+    "join group": ["people", "join", "cameras", "anna"],
+    "leave group": ["people", "leave", "cameras", "bruno"],
     "remove person": ["people", "remove", "anna"],
     "add project": ["projects", "add", "speech"],
     "set project": ["projects", "set", "vision", "--share", "2"],
@@ -295,6 +316,7 @@ FIELDS = {
     "drain host": {"target": "lab"},
     "resume host": {"target": "drained"},
     "revoke token": {"target": str(TOKEN)},
+    "create own token": {"target": "anna", "until": "3 h", "note": "laptop"},
     "create link": {"target": "failed", "until": "3 h", "note": "the reviewers"},
     "revoke link": {"target": str(LINK)},
     "reserve": {"target": "A", "begins": "1 h", "until": "2 h", "name": "vision"},

@@ -57,12 +57,15 @@ def test_what_people_said_and_did_has_no_fault_on_either_database(url: str) -> N
         ledger.nights.begin("night-1", "suite", 1.0, b"{}")
         ledger.people.add("anna", Kind.PERSON)
         ledger.people.grant("anna", Role.VIEW, "common")
+        ledger.people.groups.join("anna", ["anna"])
         ledger.people.tokens.make("anna", Role.VIEW, "", "", None)
         ledger.people.answers.keep("anna", Once("key", "ab" * 32), "{}")
         ledger.audit.note(ME, "hold", "C", "refused", refused=True)
     rows, faults = found(url)
     assert faults == []
-    assert {rows[name] for name in ("holds", "nights", "people", "members", "tokens", "answers", "audit")} == {1}
+    assert {
+        rows[name] for name in ("holds", "nights", "people", "grouped", "members", "tokens", "answers", "audit")
+    } == {1}
 
 
 MINE = "(SELECT MIN(id) FROM jobs WHERE outcome = 'ok')"

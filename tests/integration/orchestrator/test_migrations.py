@@ -86,7 +86,18 @@ def test_tables_are_those_that_the_code_declares(url: str) -> None:
 def test_a_ledger_of_the_first_release_gets_people_and_keeps_its_holds(url: str) -> None:
     every = filled(url)
     with opened(url) as connection:
-        people = ("answers", "deliveries", "webhooks", "links", "tokens", "members", "people", "projects", "usage")
+        people = (
+            "answers",
+            "deliveries",
+            "webhooks",
+            "links",
+            "tokens",
+            "members",
+            "grouped",
+            "people",
+            "projects",
+            "usage",
+        )
         for table in (*people, "holds", "device_notes", "device_history"):
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text(HOLDS_21))

@@ -42,11 +42,18 @@ def test_people_have_roles_by_project_until_they_leave(run: Run) -> None:
     assert run("people", "add", "anna", "--role", "submit", "--project", "vision")[1]["is_new"]
     assert not run("people", "add", "anna", "--role", "view")[1]["is_new"]
     assert run("people", "add", "ci", "--service")[1]["kind"] == "service"
-    told = {each["name"]: (each["farm"], each["projects"], each["kind"]) for each in run("people", "list")[1]}
-    assert told == {"anna": ("view", {"vision": "submit"}, "person"), "ci": (None, {}, "service")}
+    assert run("people", "group", "cameras", "--role", "operate", "--project", "vision")[1]["is_new"]
+    assert run("people", "join", "cameras", "anna", "ci")[1]["people"] == ["anna", "ci"]
+    assert run("people", "leave", "cameras", "ci")[1]["people"] == ["ci"]
+    told = {each["name"]: (each["farm"], each["projects"], each["groups"]) for each in run("people", "list")[1]}
+    assert told == {
+        "anna": ("view", {"vision": "submit"}, ["cameras"]),
+        "cameras": (None, {"vision": "operate"}, []),
+        "ci": (None, {}, []),
+    }
     assert {each["name"]: each["members"] for each in run("projects", "list")[1]} == {
         "common": {},
-        "vision": {"anna": "submit"},
+        "vision": {"anna": "submit", "cameras": "operate"},
     }
     assert run("people", "add", "ci", "--role", "submit")[1]["role"] == "submit", "it stays a service"
     assert {each["name"]: each["kind"] for each in run("people", "list")[1]}["ci"] == "service"
@@ -77,6 +84,7 @@ def test_a_token_is_printed_once(run: Run, tmp_path: Path) -> None:
         (("people", "add", "no name"), "cannot be called 'no name'", "letters"),
         (("people", "remove", "nobody"), "nobody is called 'nobody'", "farm people add"),
         (("people", "add", "anna", "--role", "view", "--project", "none"), "no project 'none'", "farm projects add"),
+        (("people", "join", "nobody", "anna"), "no group is called 'nobody'", "farm people group"),
         (("tokens", "create", "nobody"), "nobody is called 'nobody'", "farm people add"),
         (("tokens", "revoke", "none"), "no token 'none'", "farm tokens list"),
         (("projects", "add", "common"), "a project common already", "another name"),
