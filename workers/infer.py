@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from kernels.compile import compile_graph
@@ -28,7 +29,9 @@ from .devices.workstation import CPU_SERIAL, enrol_workstation
 from .engines import Report, runs_on
 from .engines.agent import raise_for
 from .engines.models import Arrays
+from .engines.pocketfarm.kept_state import KeptState
 from .engines.pocketfarm.measure import Block, Measurement, measure
+from .engines.pocketfarm.measure.ports import STATE
 from .engines.pocketfarm.measure.replan import run_within_limits
 from .engines.pocketfarm.plans.compiler_options import limits_of
 from .engines.pocketfarm.plans.kernel_limits import KernelLimits
@@ -51,6 +54,8 @@ class InferResult:
     setup: tuple[Setup, ...]
     sample: Sample
     memory: Memory | None
+    checkpoint: bytes = b""
+    """What a text has left in the plan's variables, where it is kept."""
 
 
 def infer(
@@ -63,20 +68,26 @@ def infer(
     deadline_s: float = 600.0,
     compiler: Callable[..., Bundle] = compile_graph,
     generate: int = 0,
+    before: KeptState | None = None,
+    keeps_state: bool = False,
     report: Report = lambda *_: None,
 ) -> list[InferResult]:
     """Run each graph of `work` once with its inputs, and fetch the outputs (with `options.keep_all`: of every node).
 
     `device`: a serial or an adb address; None: this host. `tuned`: with what tuning found there. `generate`: tokens
-    behind a text, of a plan that the `compiler` makes of a decoder's step. A graph is compiled
-    once; anew within its limit where the driver refuses a kernel's work-group, as in a job. Raises DeviceBusy where a
-    session holds it, Unsupported, AgentFault, the transient errors, and those of the compiler.
+    behind a text, of a plan that the `compiler` makes of a decoder's step; `before`: the state with the text's first
+    tokens; `keeps_state`: what the answer leaves is the result's `checkpoint`. A graph is compiled once; anew within
+    its limit where the driver refuses a kernel's work-group, as in a job. Raises DeviceBusy where a session holds it,
+    Unsupported, AgentFault, the transient errors, and those of the compiler.
     """
     api, precision = Api(options.backend), Precision(options.precision)
     member = find_member(device, api, settings)
     known, cache = KernelLimits(settings.state), settings.state / "cache" / "spirv"
     plans: dict[int, StoredPlan] = {}
-    block = Block("infer/1", warmup=0, samples=1, deadline_s=deadline_s, threads=options.threads, generate=generate)
+    block = Block(
+        "infer/1", warmup=0, samples=1, deadline_s=deadline_s, threads=options.threads, generate=generate,
+        context=len(before.tokens) if before else 0, keeps_state=keeps_state,
+    )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="pocketfarm-plan-") as temporary:
 
         def compile_within(graph: Graph) -> None:
@@ -90,10 +101,15 @@ def infer(
             store(bundle, folder)
             plans[id(graph)] = StoredPlan(bundle.plan, folder, bundle.plan.plan_hash)
 
+        def given(graph: Graph, inputs: Arrays) -> Arrays:
+            if before is None:
+                return inputs
+            return {**inputs, STATE: np.frombuffer(before.checkpoint(plans[id(graph)].plan), np.uint8)}
+
         def run(graph: Graph, inputs: Arrays, held: Session) -> InferResult:
             measured = run_within_limits(
                 known, member.facts, api,
-                lambda: measure(member, plans[id(graph)], inputs, block, held.check, report),
+                lambda: measure(member, plans[id(graph)], given(graph, inputs), block, held.check, report),
                 lambda _: compile_within(graph),
             )  # fmt: skip
             return _result(measured, graph, plans[id(graph)].plan, member.facts)
@@ -150,6 +166,7 @@ def _result(measured: Measurement, graph: Graph, plan: Plan, device: DeviceFacts
         setup=tuple(event for event in events if isinstance(event, Setup)),
         sample=sample,
         memory=next((event for event in reversed(events) if isinstance(event, Memory)), None),
+        checkpoint=measured.checkpoint,
     )
 
 

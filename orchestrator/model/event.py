@@ -181,15 +181,17 @@ class Process(_Event):
 
 
 class Checkpoint(_Event):
-    """The variables of a plan that trains are in a file, from which a run with `--resume` goes on bit for bit."""
+    """The variables of a plan are in a file, from which a run with `--resume` goes on bit for bit."""
 
     event: Literal["checkpoint"] = "checkpoint"
     file: str
     bytes: int = Field(ge=0)
     sha256: str
     """The hash of the whole file."""
-    epochs: int = Field(ge=0)
-    """Done in this run."""
+    epochs: int = Field(default=0, ge=0)
+    """Done in this run, of a plan that trains."""
+    tokens: int = Field(default=0, ge=0)
+    """Taken, of a plan that generates text."""
     start_ns: int
     duration_ns: int = Field(ge=0)
 

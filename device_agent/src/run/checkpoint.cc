@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "journal/json_object.h"
+#include "system/clock.h"
 #include "system/files.h"
 #include "system/sha256.h"
 
@@ -62,13 +63,21 @@ Status clear_states(const Plan& plan, Backend& backend) {
   return kOk;
 }
 
-Result<Stored> write_checkpoint(const std::string& file, const Plan& plan, Backend& backend) {
+Status write_checkpoint(const std::string& file, const Plan& plan, Backend& backend, Journal& journal, const char* of, int64_t count) {
+  const int64_t start_ns = boottime_ns();
   const auto values = read_variables(plan, backend);
   if (!values) return values.error();
   std::string content = head(plan) + *values;
   content += sha256_hex(content);
   if (auto error = write_file(file, content.data(), content.size())) return *error;
-  return Stored{content.size(), sha256_hex(content)};
+  journal.write("checkpoint", JsonObject()
+                                  .set("file", file)
+                                  .set("bytes", content.size())
+                                  .set("sha256", sha256_hex(content))
+                                  .set(of, count)
+                                  .set("start_ns", start_ns)
+                                  .set("duration_ns", boottime_ns() - start_ns));
+  return kOk;
 }
 
 Status read_checkpoint(const std::string& file, const Plan& plan, Backend& backend) {

@@ -79,14 +79,26 @@ Result<Generation> Generation::open(const Plan& plan, Backend& backend, Journal&
   return made;
 }
 
+Status Generation::begin(size_t context) {
+  computed_ = 0;
+  if (!args_.resume.empty()) return read_checkpoint(args_.resume, plan_, backend_);
+  if (auto error = clear_states(plan_, backend_)) return error;
+  auto error = take(0, context);
+  computed_ = 0;
+  return error;
+}
+
+Status Generation::store() {
+  if (args_.checkpoint.empty()) return kOk;
+  return write_checkpoint(args_.checkpoint, plan_, backend_, journal_, "tokens", static_cast<int64_t>(text_.size()));
+}
+
 Result<Generation::Answer> Generation::answer(size_t count, size_t context, int generate) {
   if (count > given_.size() || static_cast<int64_t>(count) + generate - 1 > plan_.capacity)
     return Error{Code::usage, "a prompt of " + std::to_string(count) + " tokens and an answer of " + std::to_string(generate) + "; there are " +
                                   std::to_string(given_.size()) + " tokens, and the plan holds " + std::to_string(plan_.capacity)};
-  if (auto error = clear_states(plan_, backend_)) return *error;
   text_.assign(given_.begin(), given_.begin() + static_cast<int64_t>(count));
-  if (auto error = take(0, context)) return *error;
-  computed_ = 0;
+  if (auto error = begin(context)) return *error;
   Answer answer{boottime_ns(), 0, {}, {}};
   if (auto error = take(context, text_.size())) return *error;
   answer.computed = computed_;
@@ -126,10 +138,8 @@ Result<int64_t> Generation::score(const char* phase, int index) {
   for (const Pass& pass : plan_.passes)
     if (pass.rows != pass.tokens)
       return Error{Code::usage, "the plan gives the last token's logits alone, and --generate is 0: give --generate N, or a plan that gives each token's"};
-  if (auto error = clear_states(plan_, backend_)) return *error;
   text_ = given_;
-  if (auto error = take(0, static_cast<size_t>(args_.context))) return *error;
-  computed_ = 0;
+  if (auto error = begin(static_cast<size_t>(args_.context))) return *error;
   std::vector<double> scores;
   const int64_t start_ns = boottime_ns();
   if (auto error = take(static_cast<size_t>(args_.context), text_.size(), &scores)) return *error;

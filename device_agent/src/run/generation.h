@@ -24,11 +24,15 @@ class Generation final : public Samples {
   // The same of the first `count` tokens, of which `context` are taken before the clock starts. `usage` where there are not so many,
   // or the plan holds fewer.
   Result<Answer> answer(size_t count, size_t context, int generate);
+  // Writes what the last answer left in the variables to `--checkpoint`, if there is one.
+  Status store();
   size_t given() const { return given_.size(); }
 
  private:
   Generation(const Plan& plan, Backend& backend, Journal& journal, const Args& args) : plan_(plan), backend_(backend), journal_(journal), args_(args) {}
 
+  // Takes the first tokens of the text, or what an earlier run has left of them in `--resume`.
+  Status begin(size_t context);
   Result<int64_t> score(const char* phase, int index);
   // Takes tokens [begin, end) of the text; `scores` gets the logarithm of the probability of each behind `begin`, of `end`, too.
   Status take(size_t begin, size_t end, std::vector<double>* scores = nullptr);

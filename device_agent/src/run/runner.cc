@@ -20,11 +20,13 @@ Status make_folders(const Args& args) {
   return kOk;
 }
 
-Status check_training(const Args& args, bool trains) {
+Status check_training(const Args& args, bool trains, bool generates) {
   if (trains && (args.warmup > 0 || args.warmup_stable > 0 || args.inferences > 1))
     return Error{Code::usage, "this plan trains, and every epoch of it counts: leave out --warmup, --warmup-stable and --inferences"};
-  if (!trains && (args.epochs > 0 || !args.checkpoint.empty() || !args.resume.empty()))
-    return Error{Code::usage, "--epochs, --checkpoint and --resume are for plans that train, and this plan has no stages"};
+  if (!trains && (args.epochs > 0 || args.checkpoint_every > 0))
+    return Error{Code::usage, "--epochs and --checkpoint-every are for plans that train, and this plan has no stages"};
+  if (!trains && !generates && (!args.checkpoint.empty() || !args.resume.empty()))
+    return Error{Code::usage, "--checkpoint and --resume are for plans that train or generate text, and this plan has neither stages nor passes"};
   return kOk;
 }
 
@@ -57,7 +59,7 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
   Outputs outputs(bundle->plan, inputs->frames());
   const bool trains = bundle->plan.trains(), generates = !bundle->plan.passes.empty();
   if (auto error = check_generation(args, generates)) return *error;
-  if (auto error = check_training(args, trains)) return *error;
+  if (auto error = check_training(args, trains, generates)) return *error;
   const bool streams = args.inferences > 1 && args.warmup + args.samples + args.load_ms > 0;
   const bool moved = streams && (inputs->frames() > 1 || bundle->plan.overwrites_inputs());
   const Frames frames{inputs->frames(), moved, inputs->items(), outputs.items()};
@@ -72,6 +74,7 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
   Samples& taken = generates ? static_cast<Samples&>(*generation) : trains ? training : sampling;
   const auto samples = run_block(args, environment, journal, taken);
   if (!samples) return samples.error();
+  if (auto error = generates ? generation->store() : kOk) return *error;
   if (auto error = sampling.layer_passes(args.layer_passes)) return *error;
   journal.write("memory", memory_fields(device.device_bytes()));
   if (auto error = outputs.read(device, frames, log)) return *error;

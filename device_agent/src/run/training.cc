@@ -53,7 +53,7 @@ Result<int64_t> Training::sample(const char* phase, int index) {
   }
   const bool due = args_.checkpoint_every > 0 && done_ % args_.checkpoint_every == 0;
   if (!args_.checkpoint.empty() && (due || finished()))
-    if (auto error = store()) return *error;
+    if (auto error = write_checkpoint(args_.checkpoint, plan_, backend_, journal_, "epochs", done_)) return *error;
   if (auto error = journal_.status()) return *error;
   return duration_ns;
 }
@@ -72,20 +72,6 @@ Status Training::report(const char* phase, int index, int64_t start_ns, int64_t 
       .set("loss", sums[0] / samples);
   if (stage().classifies) line.set("error", sums[1] / samples);
   journal_.write("sample", line);  // at once: whoever watches waits for it
-  return kOk;
-}
-
-Status Training::store() {
-  const int64_t start_ns = boottime_ns();
-  const auto stored = write_checkpoint(args_.checkpoint, plan_, backend_);
-  if (!stored) return stored.error();
-  journal_.write("checkpoint", JsonObject()
-                                   .set("file", args_.checkpoint)
-                                   .set("bytes", stored->bytes)
-                                   .set("sha256", stored->sha256)
-                                   .set("epochs", done_)
-                                   .set("start_ns", start_ns)
-                                   .set("duration_ns", boottime_ns() - start_ns));
   return kOk;
 }
 

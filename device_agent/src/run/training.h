@@ -25,7 +25,6 @@ class Training final : public Sampling {
   const Stage& stage() const { return plan_.stages[stage_]; }
   Status find_place();
   Status report(const char* phase, int index, int64_t start_ns, int64_t duration_ns);
-  Status store();
 
   const Args& args_;
   size_t stage_ = 0;

@@ -240,6 +240,16 @@ def infer(
     check: Annotated[
         bool, typer.Option("--check", help="Hold each generated token against the NumPy reference, as jobs do.")
     ] = False,
+    load_state: Annotated[
+        Path | None,
+        typer.Option("--load-state", metavar="S", help="What it has taken before its prompt.", show_default=False),
+    ] = None,
+    save_state: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-state", metavar="S", help="Keep what it takes, all but the last token.", show_default=False
+        ),
+    ] = None,
     seed: SeedOption = 1,
     tuned: TunedOption = True,
     state: StateOption = None,
@@ -254,7 +264,8 @@ def infer(
     `DIR/index.json` says which file holds which tensor.
 
     With `--language-model` the tokens that follow those of `--tokens`, or of `--text`, are generated, each the
-    likeliest.
+    likeliest. `--save-state` keeps what the model has taken, and `--load-state` goes on behind it with the same tokens
+    as one longer text gives: same model, backend and precision.
 
     Example: `farm infer squeezenet.onnx --input cat.npy --backend vulkan --dump tensors`
     """
@@ -265,11 +276,19 @@ def infer(
             raise typer.BadParameter(
                 "give --language-model M with --tokens FILE or --text FILE, without other models and inputs"
             )
+        if perplexity and (load_state or save_state):
+            raise typer.BadParameter("--load-state and --save-state go with --generate: leave out --perplexity")
         from . import generation
 
         with _spinner() as progress:
             task = progress.add_task("starting")
-            act = generation.perplexity if perplexity else partial(generation.generate, count=generate, check=check)
+            act = (
+                generation.perplexity
+                if perplexity
+                else partial(
+                    generation.generate, count=generate, check=check, load_state=load_state, save_state=save_state
+                )
+            )
             facts = act(
                 language_model, given, as_text=text is not None, device=device, options=options,
                 settings=settings_of(state), tuned=tuned,

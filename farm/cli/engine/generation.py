@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
@@ -30,19 +31,31 @@ _FEWEST, _PIECE = 2, 32
 
 
 def generate(
-    model: Path, given: Path, count: int, *, as_text: bool = False, check: bool = False, **how: Any
-) -> dict[str, Any]:
+    model: Path, given: Path, count: int, *, as_text: bool = False, check: bool = False,
+    load_state: Path | None = None, save_state: Path | None = None, **how: Any,
+) -> dict[str, Any]:  # fmt: skip
     """Generate `count` tokens behind those of a file, and return everything that `--json` prints. `as_text`: the
-    model's own tokenizer makes them. `check`: hold the answer against the reference, as a job does. `how`: see
-    `workers.infer.infer`. Raises as that does, and ModelError and InputError."""
+    model's own tokenizer makes them. `check`: hold the answer against the reference, as a job does. `load_state`: the
+    file's tokens follow those of a state, which are not computed again; `save_state`: keep what is taken, all but the
+    last token. `how`: see `workers.infer.infer`. Raises as that does, and ModelError, InputError and PlanError."""
     from kernels.frontend.load import load_decoder
     from workers.engines.models.texts import check_answer
+    from workers.engines.pocketfarm.kept_state import KeptState, identity_of, state_of
 
-    text = _tokens_in(model, given, as_text=as_text)
-    whole = Text(0, len(text), count)
+    own = identity_of(model) if load_state or save_state else ""
+    before = KeptState.read(load_state) if load_state else None
+    if before is not None and load_state is not None:
+        before.check(load_state, own, how["options"].backend, how["options"].precision)
+    taken = before.tokens if before else ()
+    text = np.concatenate([np.array(taken, np.int64), _tokens_in(model, given, as_text=as_text)])
+    whole = Text(len(taken), len(text) - len(taken), count)
     steps = load_decoder(model, whole.capacity, whole.pieces)
-    found = _run(steps, text, given, generate=count, **how)
+    found = _run(steps, text, given, generate=count, before=before, keeps_state=save_state is not None, **how)
     data = _as_data(found)
+    if save_state:
+        kept = state_of(found.plan, found.checkpoint, own, (*map(int, text), *found.sample.tokens[:-1]))
+        kept.write(save_state)
+        data["state"] = {"file": str(save_state), "model_sha256": own, "tokens": len(kept.tokens)}
     if check:
         data["check"] = _checked(check_answer(model, steps[-1], text, found.sample.tokens, found.runs_on.precision))
     return data

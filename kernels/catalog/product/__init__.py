@@ -25,7 +25,16 @@ from .split_depth import SplitDepth
 from .tiled import Tiled
 
 ALGORITHMS = registry(
-    OneRow(), Packed(), PackedRows(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits(), Warpgroups()
+    OneRow(),
+    Packed(),
+    PackedRows(),
+    Blocked(),
+    Tiled(),
+    Registers(),
+    SplitDepth(),
+    Panels(),
+    MatrixUnits(),
+    Warpgroups(),
 )
 
 _FEW_ROWS, _FEW_ROWS_OF_A_DESKTOP = 4, 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from scipy.special import log_softmax
 
 from farm.cli import main
 from farm.cli.engine.generation import generate, perplexity
+from kernels.errors import InputError
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Options
@@ -27,6 +29,7 @@ from virtual_phones.faults import KernelLimit
 from workers.devices.device_lock import device_lock
 from workers.devices.workstation import CPU_SERIAL
 from workers.engines.models import Arrays
+from workers.engines.pocketfarm.kept_state import KeptState
 from workers.engines.pocketfarm.plans.kernel_limits import KernelLimits
 from workers.infer import infer
 
@@ -167,3 +170,44 @@ def test_a_language_model_answers(
     text.write_text(f"{model.words}")
     assert main(here) != 0
     assert f"token {model.words}; the model's vocabulary has {model.words}" in capsys.readouterr().err
+
+
+def test_a_state_goes_on_as_one_longer_text(
+    tmp_path: Path, seed: int, lab: Wiring, lab_settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A text is cut anywhere, and what was taken of it is kept on this host and taken up by a phone, or there again."""
+    rng = np.random.default_rng(seed)
+    model, count = drawn(tmp_path, rng, str(rng.choice(SOURCES))), int(rng.integers(3, 9))
+    wanted, cut, file = model.greedy(count), int(rng.integers(1, count)), tmp_path / "tokens.txt"
+    backend: Backend = "opencl" if rng.random() < 0.5 else "cpu"
+
+    def answer(tokens: Sequence[int], count: int, **how: Any) -> list[int]:
+        file.write_text(str([*tokens]))
+        options = Options(how.pop("backend", backend), threads=1)
+        told = generate(how.pop("path", model.path), file, count, options=options, settings=lab_settings, **how)
+        found: list[int] = told["tokens"]
+        return found
+
+    part, whole, joined = (tmp_path / name for name in ("part", "whole", "joined"))
+    here, there = rng.permutation([CPU_SERIAL, lab.serial])
+    assert answer(model.prompt, count, device=here, save_state=whole) == wanted
+    assert answer(model.prompt, cut, device=here, save_state=part) == wanted[:cut]
+    again = cut - 1 + int(rng.integers(0, count - cut)) if count - cut > 1 else cut - 1
+    behind = wanted[cut - 1 : again + 1]
+    assert answer(behind, count - again - 1, device=there, load_state=part, save_state=joined) == wanted[again + 1 :]
+    states = [KeptState.read(each) for each in (whole, joined)]
+    assert len({(each.tokens, each.model, each.backend) for each in states}) == 1
+    if backend == "cpu" and again == cut - 1:  # each token by a run of its own
+        assert states[0].rows == states[1].rows
+    last = wanted[cut - 1 :][:1]
+    with pytest.raises(InputError, match=f"--backend {backend} --precision fp32"):
+        answer(last, 1, device=here, load_state=part, backend="cpu" if backend == "opencl" else "opencl")
+    (tmp_path / "other").mkdir()
+    other = drawn(tmp_path / "other", np.random.default_rng([seed, 1]), model.spelling)
+    with pytest.raises(InputError, match="the state of another model"):
+        answer(last, 1, device=here, load_state=part, path=other.path)
+    content = part.read_bytes()
+    part.write_bytes(content[: int(rng.integers(1, len(content)))])
+    words = ("infer", "--language-model", str(model.path), "--tokens", str(file), "--load-state", str(part))
+    assert main([*words, "--backend", backend, "--state", str(tmp_path / "state")]) != 0
+    assert "take an earlier state" in (said := capsys.readouterr().err) or "no state" in said

@@ -1,4 +1,4 @@
-"""Products of many rows, as a prompt has, with packed weights: a work-group unpacks a span of them for all of its rows."""
+"""Products of many rows with packed weights, as a prompt has: a work-group unpacks a span of them for all its rows."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ class RowTile(Tile):
 
 @dataclass(frozen=True)
 class AppendTile(RowTile):
-    """Vectors of a row of a second cache; 0: there is none."""
+    """Vectors of a row of a second cache."""
 
-    values4: int = 0
+    values4: int
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ _APPEND = Kernel(
     body("append"),
     (Buffer("src"), _ENDS, changed("dst")),
     ("heads", "rows", "capacity", *PLACE),
-    tile=AppendTile,
+    tile=RowTile,
 )
 _BESIDE = tuple(f"value_{of}" for of in ("start", "batch", "head", "row"))
 _APPEND_BOTH = replace(
@@ -57,6 +57,7 @@ _APPEND_BOTH = replace(
     name="append_both",
     buffers=(*_APPEND.buffers[:-1], Buffer("new_value"), changed("value_cache"), _APPEND.buffers[-1]),
     ints=(*_APPEND.ints, *_BESIDE),
+    tile=AppendTile,
 )
 _ATTEND = Kernel(
     "attend",
@@ -92,12 +93,12 @@ def lower_cached(context: GpuContext, node: Node, values: Node | None = None) ->
     ints |= {"places": shapes[given["cosines"]][0]} if a["turned"] else {}
     switches = {"NORMED": int(a["normed"]), "BY_PLACE": int(a["by_place"])}
     half4 = a["turned"] // 8
-    values4 = 0 if values is None else shapes[values.output][3] // 4
-    tile: Tile = AppendTile(depth // 4, half4, values4)
-    items, group = (max(depth // 4, values4), rows, batch * shared), 0
+    tile: Tile = RowTile(depth // 4, half4)
+    items, group = (depth // 4, rows, batch * shared), 0
     kernel = _ATTEND if attends else _APPEND
     if values is not None:
-        kernel = _APPEND_BOTH
+        kernel, values4 = _APPEND_BOTH, shapes[values.output][3] // 4
+        tile, items = AppendTile(depth // 4, half4, values4), (max(depth // 4, values4), rows, batch * shared)
         buffers |= {"new_value": plain(context, values.inputs[1]), "value_cache": grown(context, values)}
         ints |= {name: n // 4 for name, n in zip(_BESIDE, values.attributes["place"], strict=True)}
     if attends:

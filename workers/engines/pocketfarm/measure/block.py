@@ -44,6 +44,8 @@ class Block:
     """Tokens of a text that are taken before the clock starts."""
     generate: int = 0
     """Tokens behind the text; 0: the plan does not generate."""
+    keeps_state: bool = False
+    """What the last answer leaves in the plan's variables is wanted."""
     checkpoint_every: int = 0
     """Epochs; 0: the plan does not train."""
 

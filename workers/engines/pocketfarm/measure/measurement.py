@@ -39,7 +39,7 @@ class Measurement:
     series: tuple[PowerSeries, ...] = ()
     """Readings of the meter."""
     checkpoint: bytes = b""
-    """The checkpoint of a training that is over."""
+    """The checkpoint of a training that is over, or what a text has left where the block keeps it."""
     earlier: tuple[Sample, ...] = ()
     """Epochs of earlier attempts, from whose checkpoint this one went on."""
 
@@ -109,6 +109,8 @@ def measure(
             earlier = epochs_before(own, told, stored) if own or went_well else ()
             if went_well:
                 checkpoint = pull_checkpoint(connection, request.checkpoint, (*journals, request.journal))
+        if request.state and went_well:
+            checkpoint = pull_checkpoint(connection, request.state, ())
     return Measurement(done, outputs, tuple(series), checkpoint, earlier)
 
 

@@ -25,6 +25,8 @@ from .run_request import RunRequest
 
 TOKENS = "tokens"
 """A text's tokens, where a plan generates."""
+STATE = "state"
+"""Bytes of the checkpoint with what a plan has taken of them."""
 CACHE, FILE = "inputs", "data.bin"
 FEW, SMALL_BYTES = 8, 65536
 """Outputs that are read in the trip that starts the agent: no more of them, of no more bytes for a frame."""
@@ -42,7 +44,9 @@ class Inputs:
     @classmethod
     def of(cls, connection: DeviceConnection, stored: StoredPlan, inputs: Arrays) -> Inputs:
         if stored.plan.generation:
-            return cls.of_contents(connection, {TOKENS: np.asarray(inputs[TOKENS], "<i8").tobytes()})
+            contents = {TOKENS: np.asarray(inputs[TOKENS], "<i8").tobytes()}
+            contents |= {STATE: np.asarray(inputs[STATE]).tobytes()} if STATE in inputs else {}
+            return cls.of_contents(connection, contents)
         contents = {port.name: as_port(port, inputs[port.name]).tobytes() for port in stored.plan.inputs}
         return cls.of_contents(connection, contents)
 

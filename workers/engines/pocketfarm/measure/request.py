@@ -11,7 +11,7 @@ from workers.engines.agent import tenths
 from workers.engines.pocketfarm.plans.plan_store import StoredPlan
 
 from .block import Block
-from .ports import TOKENS
+from .ports import STATE, TOKENS
 from .run_request import RunRequest
 
 CHECKPOINTS = "checkpoints"
@@ -32,6 +32,8 @@ def make_request(
         plan=plan,
         inputs={} if stored.plan.generation else inputs,
         tokens=inputs[TOKENS] if stored.plan.generation else "",
+        state=f"{folder}/state" if block.keeps_state else "",
+        state_before=inputs.get(STATE, "") if stored.plan.generation else "",
         context=block.context,
         generate=block.generate,
         folder=folder,

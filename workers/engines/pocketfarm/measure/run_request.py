@@ -52,6 +52,10 @@ class RunRequest(BlockRequest):
     """The file of a text's tokens; empty: the plan does not generate."""
     context: int = 0
     generate: int = 0
+    state: str = ""
+    """The file that is to keep what a text leaves in the variables; empty: none."""
+    state_before: str = ""
+    """Such a file, of the tokens of the context; empty: they are taken."""
     checkpoint: str = ""
     """The file that keeps a training's variables; empty: the plan does not train."""
     checkpoint_every: int = 0
@@ -80,9 +84,9 @@ class RunRequest(BlockRequest):
             "--tokens": self.tokens,
             "--context": self.context,
             "--generate": self.generate,
-            "--checkpoint": self.checkpoint,
+            "--checkpoint": self.checkpoint or self.state,
             "--checkpoint-every": self.checkpoint_every,
-            "--resume": self.checkpoint if self.resume else "",
+            "--resume": self.checkpoint if self.resume else self.state_before,
         }
         options |= {name: value for name, value in only_where_given.items() if value}
         argv = ["run", *words(options), *self.cpu_use.argv, *(["--create-per-frame"] if self.create_per_frame else [])]
