@@ -103,7 +103,8 @@ class Access:
         people: Callable[[], People] | None = None,
     ) -> None:
         """`names`: hosts that a request may name. `private`: looking takes a session, too. `secure`: by HTTPS.
-        `shared`: whether there are people beside the owner; `shared_at_once`: the same without waiting, or None. `people`: raises FarmError where the ledger is away."""
+        `shared`: whether there are people beside the owner; `shared_at_once`: the same without waiting, or None.
+        `people`: raises FarmError where the ledger is away."""
         self._key = token.encode()
         self._names, self.private, self.secure = frozenset(names), private, secure
         self.shared, self._shared_at_once, self._people = shared, shared_at_once, people

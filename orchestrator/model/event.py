@@ -295,8 +295,8 @@ class Sampler(_Event):
 
 
 class Memory(_Event):
-    """Memory of the agent; the figures have different meanings and are never added up. Of somebody else's program all
-    are the largest resident memory of one of its processes."""
+    """Memory of the agent; the figures have different meanings and are never added up. Of somebody else's program they
+    are the largest resident memory of one of its processes, and the largest PSS of its tree that was read."""
 
     event: Literal["memory"] = "memory"
     device_bytes: int = Field(ge=0)

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +25,7 @@ namespace {
 
 std::atomic<int> running{0};
 constexpr int kMostHeld = 64;  // reads of what a program's pipes may hold
+constexpr int64_t kFirstLookNs = 100'000'000;
 
 struct Pipe {
   Descriptor reading, writing;
@@ -123,14 +125,35 @@ class Stream {
   std::string waiting_;
 };
 
+// When a process is looked at.
+class Looks {
+ public:
+  Looks(int pid, const OnLook& on_look) : pid_(pid), on_look_(on_look) {}
+
+  int wait_ms() const { return static_cast<int>(std::clamp<int64_t>((next_ns_ - boottime_ns()) / 1'000'000 + 1, 0, 60'000)); }
+  void look_if_due() {
+    if (boottime_ns() < next_ns_) return;
+    on_look_(pid_);
+    next_ns_ = boottime_ns() + (pause_ns_ *= 2);
+  }
+
+ private:
+  const int pid_;
+  const OnLook& on_look_;
+  int64_t pause_ns_ = kFirstLookNs, next_ns_ = boottime_ns() + kFirstLookNs;
+};
+
 // Reads both streams until `over` closes, and then what they still hold: who has left the group may write for ever.
-void follow(Stream& out, Stream& err, const Descriptor& over) {
+void follow(Stream& out, Stream& err, const Descriptor& over, Looks looks) {
   for (int left = kMostHeld; left > 0;) {
     pollfd ready[] = {{out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}, {over.get(), POLLIN, 0}};
-    if (::poll(ready, 3, -1) < 0) continue;
+    if (::poll(ready, 3, looks.wait_ms()) < 0) continue;
     if (ready[0].revents != 0) out.read();
     if (ready[1].revents != 0) err.read();
-    if (ready[2].revents == 0) continue;
+    if (ready[2].revents == 0) {
+      looks.look_if_due();
+      continue;
+    }
     left = ready[0].revents != 0 || ready[1].revents != 0 ? left - 1 : 0;
   }
   out.close();
@@ -155,7 +178,7 @@ ChildEnd await(int pid, int64_t start_ns) {
 }  // namespace
 
 Result<ChildEnd> run_child(const std::vector<std::string>& argv, const std::string& folder,
-                           const std::vector<std::string>& variables, const OnLine& on_line) {
+                           const std::vector<std::string>& variables, const OnLine& on_line, const OnLook& on_look) {
   auto out = Pipe::open(), err = Pipe::open(), failed = Pipe::open(), over = Pipe::open();
   for (const auto* pipe : {&out, &err, &failed, &over})
     if (!*pipe) return pipe->error();
@@ -172,7 +195,7 @@ Result<ChildEnd> run_child(const std::vector<std::string>& argv, const std::stri
   running = pid;
   for (Pipe* each : {&*out, &*err, &*failed}) each->writing = Descriptor();
   Stream output(std::move(out->reading), "stdout", on_line), errors(std::move(err->reading), "stderr", on_line);
-  std::thread reader = start_thread([&] { follow(output, errors, over->reading); });
+  std::thread reader = start_thread([&] { follow(output, errors, over->reading, Looks(pid, on_look)); });
   const ChildEnd end = await(pid, start_ns);
   ::kill(-pid, SIGKILL);  // what it has left behind
   running = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "device/affinity.h"
 #include "device/slot.h"
@@ -30,7 +31,8 @@ class Programs : public Samples {
     const auto end = run_child(args_.program, args_.folder, variables_,
                                [&](const char* stream, std::string_view text, bool whole) {
                                  keep(JsonObject().set("index", index).set("phase", phase).set("stream", stream), text, whole);
-                               });
+                               },
+                               [&](int pid) { peak_pss_bytes_ = std::max(peak_pss_bytes_, tree_pss_bytes(pid)); });
     if (!end) return end.error();
     peak_rss_bytes_ = std::max(peak_rss_bytes_, end->peak_rss_bytes);
     journal_.write("process", JsonObject()
@@ -60,6 +62,7 @@ class Programs : public Samples {
   }
 
   int64_t peak_rss_bytes() const { return peak_rss_bytes_; }
+  std::optional<int64_t> peak_pss_bytes() const { return peak_pss_bytes_; }
 
  private:
   // From the thread that reads.
@@ -77,6 +80,7 @@ class Programs : public Samples {
   std::vector<std::string> variables_;
   size_t kept_ = 0;
   int64_t dropped_ = 0, peak_rss_bytes_ = 0;
+  std::optional<int64_t> peak_pss_bytes_;  // from the thread that reads
 };
 
 }  // namespace
@@ -93,7 +97,9 @@ Result<int> exec_program(const Args& args, const Environment& environment, Journ
   if (!count) return count.error();
   const int64_t peak = programs.peak_rss_bytes();  // nobody counts what it allocates on the device
   JsonObject memory = JsonObject().set("device_bytes", peak).set("device_peak_bytes", peak);
-  journal.write("memory", memory.set("vm_hwm_bytes", peak).set("vm_rss_bytes", peak));
+  memory.set("vm_hwm_bytes", peak).set("vm_rss_bytes", peak);
+  if (const auto pss = programs.peak_pss_bytes()) memory.set("pss_bytes", *pss);
+  journal.write("memory", memory);
   return *count;
 }
 

@@ -65,6 +65,33 @@ def test_each_sample_is_a_run_and_every_line_has_its_time(agent: Agent) -> None:
         assert process.start_ns < out[0].t_ns < out[1].t_ns - 45e6 and out[-1].t_ns < process.end_ns + 20e6
 
 
+TREE = """
+import os, sys, time
+began = time.monotonic()
+def pss(pid): return next(int(line.split()[1]) << 10 for line in open(f"/proc/{pid}/smaps_rollup") if "Pss:" in line)
+both, own = (bytearray(int(mb) << 20) for mb in sys.argv[1:])
+both[::4096] = b"x" * (len(both) // 4096)
+reading, writing = os.pipe()
+if not (child := os.fork()):
+    own[::4096] = b"x" * (len(own) // 4096)
+    os.write(writing, b"x")
+    time.sleep(100)
+os.read(reading, 1)
+time.sleep(0.3 + 2 * (time.monotonic() - began))  # a pause is twice as long as the one before
+print(pss(os.getpid()) + pss(child))
+"""
+
+
+def test_memory_of_a_tree_is_counted_once(agent: Agent) -> None:
+    """What two processes share counts once, as the kernel's proportional shares tell it to the program itself."""
+    sizes = [str(random.randint(1, 60)) for _ in range(2)]
+    ended = run(agent, "python3", "-c", TREE, *sizes)
+    told, found = int(ended.all("line")[0].text), ended.one("memory")
+    assert found.pss_bytes is not None and abs(found.pss_bytes - told) < 3 << 20
+    brief = run(agent, "true")
+    assert brief.one("memory").pss_bytes is None
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
