@@ -84,14 +84,14 @@ class Uploads:
 
     def _let(self, part: Path, length: int) -> None:
         """Raise NotAllowed where a file of `length` bytes is too much beside what has come of others by now."""
-        used = sum(each.stat().st_size for each in self._folder.iterdir() if each != part)
+        used = sum(_bytes(each) for each in self._folder.iterdir() if each != part)
         if used + length > self._most_bytes:
             raise NotAllowed(
                 f"the project {self.project} has {used} bytes of files and may have {self._most_bytes}; "
                 f"{length} more are too many",
                 remedy="send smaller files, or set FARM_PROJECT_FILES_BYTES where the farm runs",
             )
-        if shutil.disk_usage(self._folder).free - (length - part.stat().st_size) < FREE_BYTES:
+        if shutil.disk_usage(self._folder).free - (length - _bytes(part)) < FREE_BYTES:
             raise ModelFileError(f"the farm's disk has no room for {length} bytes", remedy="make room there")
 
     def _tidy(self) -> None:
@@ -105,6 +105,14 @@ class Uploads:
         if not re.fullmatch(r"[0-9a-f]{64}", sha256):
             raise ModelFileError(f"{sha256[:100]!r} is not a SHA-256: give its 64 hexadecimal digits in lower case")
         return self._folder / sha256
+
+
+def _bytes(path: Path) -> int:
+    """Return the size of a file; 0 where another request has just renamed or removed it."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 class Coming:

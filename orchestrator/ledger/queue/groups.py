@@ -18,24 +18,24 @@ def waiting_groups(
     connection: Connection, looked_at: Iterable[str], experiment_id: str | None = None
 ) -> list[WaitingGroup]:
     """Return one experiment's groups or all, by priority and submission; with those of `looked_at` that still wait."""
-    members, waiting = _members(connection, looked_at), _waiting(connection, experiment_id)
+    found, waiting = members(connection, looked_at), _waiting(connection, experiment_id)
     first = dict[int, tuple[int, int, int]]()
     for each in waiting:
         place = (-each.priority, each.experiment, each.sequence)
         first[each.lane] = min(place, first.get(each.lane, place))
     jobs, named = _by_lane(waiting), _named(connection, first)
     ordered = [lane for lane in sorted(first, key=first.__getitem__) if lane in named]
-    return [WaitingGroup(*named[lane], jobs[lane], tuple(members.get(lane, ()))) for lane in ordered]
+    return [WaitingGroup(*named[lane], jobs[lane], tuple(found.get(lane, ()))) for lane in ordered]
 
 
 def waiting_in_brief(connection: Connection, looked_at: Iterable[str]) -> list[WaitingGroup]:
     """The same of all experiments, at a cost that grows with `looked_at` and not with the groups: one by one are those
     in which such jobs wait, and the rest of each experiment is one group without devices."""
-    members = _members(connection, looked_at)
-    named = _named(connection, members)
+    found = members(connection, looked_at)
+    named = _named(connection, found)
     waiting = _waiting(connection)
     jobs = _by_lane(waiting)
-    groups = [WaitingGroup(*named[lane], jobs[lane], tuple(of)) for lane, of in members.items() if lane in named]
+    groups = [WaitingGroup(*named[lane], jobs[lane], tuple(of)) for lane, of in found.items() if lane in named]
     told: Counter[str] = Counter()
     for group in groups:
         told[group.experiment_id] += group.jobs
@@ -43,13 +43,13 @@ def waiting_in_brief(connection: Connection, looked_at: Iterable[str]) -> list[W
     return [*groups, *(WaitingGroup(each, (), left, ()) for each, left in rest if left)]
 
 
-def _members(connection: Connection, looked_at: Iterable[str]) -> dict[int, list[str]]:
+def members(connection: Connection, looked_at: Iterable[str]) -> dict[int, list[str]]:
     """Lane -> which of these jobs wait in it; both in order of priority and submission."""
-    members: dict[int, list[str]] = defaultdict(list)
+    found: dict[int, list[str]] = defaultdict(list)
     for each in sorted(places(connection, set(looked_at))):
         if each.state == JobState.WAITING:
-            members[each.lane].append(each.job)
-    return members
+            found[each.lane].append(each.job)
+    return found
 
 
 def _waiting(connection: Connection, experiment_id: str | None = None) -> list[Tally]:

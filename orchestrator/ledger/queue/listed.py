@@ -200,10 +200,10 @@ def _first(connection: Connection, number: int, state: str, outcome: str, most: 
 
 def _page(connection: Connection, ids: Sequence[str], total: int) -> JobPage:
     named = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label)
-    rows = connection.execute(select(JOBS, *named).select_from(NAMED_JOBS).where(JOBS.c.id.in_(padded(ids))))
+    rows = connection.execute(select(JOBS, *named).select_from(NAMED_JOBS).where(JOBS.c.id.in_(padded(ids)))).all()
     found = {row.id: row for row in rows}
     tried = select(ATTEMPTS.c.job_id, ATTEMPTS.c.serial).where(ATTEMPTS.c.job_id.in_(padded(ids)))
-    serials = {row.job_id: row.serial for row in connection.execute(tried.order_by(ATTEMPTS.c.attempt))}
+    serials = {row.job_id: row.serial for row in connection.execute(tried.order_by(ATTEMPTS.c.attempt)).all()}
     return JobPage(tuple(_listed(found[each], serials.get(each, "")) for each in ids if each in found), total)
 
 
