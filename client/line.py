@@ -21,8 +21,9 @@ API = "/api/v1"
 PATIENCE_S = 60.0
 """The time for which a farm may be away before we give up."""
 PAUSE_S = 0.5
-QUIET_S = 30.0
-"""The longest silence of an answer: a farm says every ten seconds that it is still there."""
+QUIET_S, ACT_S = 30.0, 60.0
+"""The longest silence of an answer, since a farm says every ten seconds that it is still there, and of an act: a
+command on a phone takes 40 s at most."""
 MOST = 500
 """Items of a page of a list."""
 CHUNK_BYTES = 1 << 20
@@ -97,7 +98,8 @@ class Line:
     def act(self, name: str, /, *, once: bool = False, **body: Any) -> Answer:
         """Do an act. `once`: with a key, so that it is done once although the line breaks."""
         headers = {"Idempotency-Key": str(uuid.uuid4())} if once else {}
-        reply = self._asked("POST", f"/acts/{name.replace(' ', '-')}", json=body, headers=headers, again=once)
+        path = f"/acts/{name.replace(' ', '-')}"
+        reply = self._asked("POST", path, json=body, headers=headers, again=once, timeout=ACT_S)
         return Answer.model_validate(reply.json())
 
     def events(self, path: str, *, until: float = float("inf"), **query: Any) -> Iterator[dict[str, Any]]:

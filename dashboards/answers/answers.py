@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from orchestrator.acts.access.links import seen_by
 from orchestrator.acts.submission.labels import read_labels
 from orchestrator.answers import Ending, Story, all_in_brief, how_far, story_of, when_it_ends
 from orchestrator.answers.hosts import HostView, views
@@ -247,9 +248,7 @@ def inventory(asked: Asked, first: First = 0, most: Most = 50, serial: Word = ""
 @read("/links", SEES_ANYTHING)
 def links(asked: Asked, first: First = 0, most: Most = 50) -> Page[Link]:
     """List the public links to what is in the projects that who asks may view; never their secrets."""
-    seen = asked.actor.grants.visible
-    found = [each for each in asked.ledger.people.links.every() if seen is None or each.project in seen]
-    return cut(found, first, most)
+    return cut([link for link, _ in seen_by(asked.ledger, asked.actor.grants.visible)], first, most)
 
 
 @read("/tokens", SEES_ANYTHING)

@@ -56,9 +56,10 @@ class Offered:
         self._visitor, self._places = visitor, places
         self.name, self.form_token = visitor.name, visitor.session.form_token
 
-    def may(self, what: str, place: Place | None = None) -> bool:
+    def may(self, what: str, place: Place | Sequence[Place] | None = None) -> bool:
         """Return whether they may do an act, on what the page is about or (`place`) on a row of it."""
-        return self._visitor.may(RIGHTS[what].needs, self._places if place is None else (place,))
+        places = self._places if place is None else (place,) if isinstance(place, Place) else place
+        return self._visitor.may(RIGHTS[what].needs, places)
 
 
 class Renderer:

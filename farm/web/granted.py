@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache
 
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.rows import RunningRow
-from orchestrator.model.engine_build import EngineBuild
-from orchestrator.model.errors import ModelFileError, Unreadable
+from orchestrator.model.errors import Unreadable
 
-_SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 KEPT = 4096
 """Attempts whose files are remembered: what they name is never changed."""
 
@@ -29,14 +25,8 @@ class Granted:
         """Return whether a job that the host has in hand needs the file. Raises FarmError where the ledger is away."""
         return any(sha256 in self._of(row) for row in self._ledger().running() if row.host == host)
 
-    def _files(self, row: RunningRow) -> frozenset[str]:
-        """Return the files that an attempt's job names, with those of its engine's builds."""
+    def _files(self, row: RunningRow) -> set[str]:
         try:
-            job = self._ledger().assignment(row).job
+            return self._kept.named_by(self._ledger().assignment(row).job.model_dump_json())
         except Unreadable:
-            return frozenset()
-        found = set(_SHA256.findall(job.model_dump_json()))
-        for build in job.cell.build.values():
-            with suppress(ModelFileError):  # the host that asks for it is told so
-                found |= set(EngineBuild.read(self._kept.path(build)).files.values())
-        return frozenset(found)
+            return set()

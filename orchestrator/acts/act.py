@@ -11,6 +11,7 @@ from inspect import signature
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar
 
 from redis import Redis
+from sqlalchemy import Connection
 
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
@@ -79,6 +80,8 @@ class Acting:
 
     site: Site
     actor: Actor
+    name: str = ""
+    """The act's name, as the audit has it."""
     effects: list[Callable[[], object]] = field(default_factory=list)
     """Calls that follow the commit, in Redis: they may be done again, or be rebuilt."""
 
@@ -86,6 +89,10 @@ class Acting:
     def ledger(self) -> Ledger:
         """Raises SetupError."""
         return self.site.ledger
+
+    def note(self, result: Done, into: Connection | None = None) -> None:
+        """Store the row of the audit; `into`: with the transaction of this connection."""
+        self.ledger.audit.note(self.actor, self.name, result.on, result.text, into=into)
 
     def inventory(self) -> Inventory | None:
         """Return what hosts announce; None where no farm runs."""
@@ -210,10 +217,17 @@ ON_PAGES: dict[str, Callable[..., Done]] = {}
 
 
 def act(
-    needs: Right, *, at: At | None = None, once: bool = False, beside: Beside | None = None, routed: bool = True
+    needs: Right,
+    *,
+    at: At | None = None,
+    once: bool = False,
+    beside: Beside | None = None,
+    routed: bool = True,
+    apart: bool = False,
 ) -> Callable[[Callable[Concatenate[Acting, P], R]], Callable[Concatenate[Site, Actor, P], R]]:
     """Register an act with the right that it takes. `at`: what it is done to, where its right is of a project or of
-    owners. `routed`: the API has it. Where it or its row fails, nothing of it is stored, and no effect follows."""
+    owners. `routed`: the API has it. `apart`: it stores its row itself, in the last of its transactions. Where it or
+    its row fails, nothing of it is stored, and no effect follows."""
 
     def registered(does: Callable[Concatenate[Acting, P], R]) -> Callable[Concatenate[Site, Actor, P], R]:
         name = does.__name__.replace("_", " ")
@@ -221,16 +235,16 @@ def act(
 
         @wraps(does)
         def done(site: Site, actor: Actor, /, *args: P.args, **options: P.kwargs) -> R:
-            acting = Acting(site, actor)
+            acting = Acting(site, actor, name)
             if actor.grants != WHOLE:
                 bound = own.bind(acting, *args, **options)
                 bound.apply_defaults()
                 _let(acting, RIGHTS[name], at, bound.arguments)
-            with nullcontext() if site.store is None else site.store.together():
+            with nullcontext() if site.store is None or apart else site.store.together():
                 _not_again(acting)
                 result = does(acting, *args, **options)
-                if result.did and site.store is not None:
-                    site.store.audit.note(actor, name, result.on, result.text)
+                if result.did and site.store is not None and not apart:
+                    acting.note(result)
                 if actor.once is not None:
                     acting.ledger.people.answers.keep(actor.who, actor.once, json.dumps(result.answer))
             for effect in acting.effects:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import re
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.errors import ModelFileError
 from orchestrator.system.private_files import make_private
 
 CHUNK_BYTES = 1 << 20
+_SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 class SupportsRead(Protocol):
@@ -65,6 +69,14 @@ class Artifacts:
         if len(found) != 1:
             raise ModelFileError(f"{len(found)} kept files have a SHA-256 that begins with {start}")
         return found[0]
+
+    def named_by(self, job: str) -> set[str]:
+        """Return the files that a job names in its JSON, with those of its engine's builds."""
+        found = set(_SHA256.findall(job))
+        for build in json.loads(job).get("cell", {}).get("build", {}).values():
+            with suppress(ModelFileError):  # whoever asks for it is told so
+                found |= set(EngineBuild.read(self.path(build)).files.values())
+        return found
 
     def receive(self, source: SupportsRead, sha256: str) -> None:
         """Keep what somebody sends under the hash that it must have. Raises OSError, ValueError for another hash."""

@@ -6,6 +6,7 @@ Times are by the clock of whoever announces or reads; in Redis, by Redis' own (f
 from __future__ import annotations
 
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -24,7 +25,7 @@ from orchestrator.model.live.waiting import WaitReason
 from . import functions, keys
 from .change_log import DEVICE
 from .client import is_wrong_type, translated
-from .farm_clock import FarmClock, device_at, host_at, progress_at
+from .farm_clock import FarmClock, device_at, device_by, host_at, host_by, progress_at, progress_by
 from .news import News
 from .owners import in_one_place, owners
 
@@ -108,15 +109,23 @@ class Inventory:
         said = self._said_of("device", wanted, Device)
         own = {n: d if d is not None and n == f"{d.facts.host}:{d.serial}" else None for n, d in said.items()}
         ahead_s = self._clock.ahead_s() if wanted else 0.0
-        found = {name: device_at(device, -ahead_s) if device is not None else None for name, device in own.items()}
+        now = time.time()
+        found = {
+            name: device_by(device_at(device, -ahead_s), now) if device is not None else None
+            for name, device in own.items()
+        }
         return {**found, **dict.fromkeys(beyond)}
 
     @translated
     def hosts(self) -> list[HostAnnouncement]:
         """Hosts by name, those of newer versions too, whose further fields are ignored."""
-        ahead_s = self._clock.ahead_s()
+        ahead_s, now = self._clock.ahead_s(), time.time()
         said = self._said_of("host", self._hosts(), HostAnnouncement)
-        return [host_at(host, -ahead_s) for name, host in said.items() if host is not None and name == host.host]
+        return [
+            host_by(host_at(host, -ahead_s), now)
+            for name, host in said.items()
+            if host is not None and name == host.host
+        ]
 
     @translated
     def progress(self) -> list[Progress]:
@@ -124,7 +133,8 @@ class Inventory:
         ahead_s, of = self._clock.ahead_s(), owners(self._redis)
         said = self._said_of("live", self._names(keys.lives), Progress)
         own = {name: one for name, one in said.items() if one is not None and _says_of_its_own(name, one.serial, of)}
-        found = [progress_at(progress, -ahead_s) for progress in own.values()]
+        now = time.time()
+        found = [progress_by(progress_at(progress, -ahead_s), now) for progress in own.values()]
         return sorted(found, key=lambda progress: progress.serial)
 
     @translated

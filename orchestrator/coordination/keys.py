@@ -18,8 +18,8 @@ What a host writes has the host's name in it, in front of a device's: a host's u
 | farm:records:HOST | stream: record (JSON `Record`), name | record_stream.py | records on their way to the ledger |
 | farm:sent:HOST:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | which entry of the stream this record is |
 | farm:kept:HOST:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | what became of it: the spool lets go of it |
-| farm:asked:HOST:NAME | string, JSON `Question`, TTL 8 s | tasks/by_hand.py, for who acts | a command for a phone |
-| farm:answer:HOST:NAME | string, JSON `Answer`, TTL 20 s | tasks/by_hand.py | what came of it |
+| farm:asked:HOST:NAME | string, JSON `Question`, TTL 10 s | tasks/by_hand.py, for who acts | a command for a phone |
+| farm:answer:HOST:NAME | string, JSON `Answer`, TTL 30 s | tasks/by_hand.py | what came of it |
 | farm:leased | set of HOST:SERIAL | leases.py, for the scheduler | index, to avoid scans |
 | farm:change:HOST | number | change_log.py, for both | of the newest change of a lease or device there |
 | farm:changes:HOST | sorted set of `l` or `d` and SERIAL | the same | numbers of the last changes |

@@ -67,6 +67,7 @@ class DoubtCode(Word):
     SEVERAL_BATTERIES = "several_batteries"
     QUANTITY_MISSING = "quantity_missing"
     PARTLY_COMPARED = "partly_compared"
+    HOST_CLOCK = "host_clock"
 
     @classmethod
     def _missing_(cls, value: object) -> DoubtCode | None:
@@ -108,6 +109,7 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.VOLTAGE_ASSUMED: "compare energies only on this phone, or use an external meter",
     DoubtCode.NO_ENERGY: "mend what it names, and run the block again; times and memory count",
     DoubtCode.PARTLY_COMPARED: "compare a shorter text of the same model: a whole answer is checked there",
+    DoubtCode.HOST_CLOCK: "set the clock of its host (NTP); such times are moved to where the attempt was",
     DoubtCode.QUANTITY_MISSING: "leave it out of measure.quantities, or run it in a mode that has it",
     DoubtCode.SEVERAL_BATTERIES: "measure with an external meter: what the other batteries give is not in the figure",
     DoubtCode.POWER_STEP: "find what else drew power meanwhile (screen, radio, another program), and run it again",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dashboards.web.page import Asked, Page
-from orchestrator.model.rights import Place
+from orchestrator.acts.access.links import seen_by
 
 
 def links(asked: Asked) -> Page:
     """The links to what is in projects that who looks may view, those that have ended among them."""
-    seen = asked.projects
-    found = [each for each in asked.ledger().people.links.every() if seen is None or each.project in seen]
-    experiments = asked.ledger().listed.among({each.target for each in found})
-    data = {"links": [(each, _kind(each.target, experiments), Place(each.project, each.who)) for each in found]}
+    found = seen_by(asked.ledger(), asked.projects)
+    experiments = asked.ledger().listed.among({each.target for each, _ in found})
+    data = {"links": [(each, _kind(each.target, experiments), places) for each, places in found]}
     return Page("links.html.j2", "Links", "links", data)
 
 

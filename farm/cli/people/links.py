@@ -36,7 +36,8 @@ def create(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="An experiment (its report), `A,B` (a comparison), a job (its story), a night, or `suite:NAME`.",
+            help="An experiment (its report), `A,B` (two of them or two nights: their comparison), a job (its story), "
+            "a night, or `suite:NAME`.",
         ),
     ],
     days: Annotated[

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from farm.access import find_experiment, open_database, open_ledger, settings_of
+from farm.access import COMMAND_LINE, find_experiment, open_database, open_ledger, open_site, settings_of, user_by
 from farm.cli.output import log, out, print_json
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.model.errors import ModelFileError
 
 BundleOption = Annotated[
     Path | None,
@@ -20,7 +23,14 @@ LabOption = Annotated[
 ]
 
 
-def write_bundle(experiment: str, file: Path, lab: str | None, state: Path | None, *, as_json: bool) -> None:
+ModelsOption = Annotated[
+    bool, typer.Option("--models", help="With --bundle: the files of models and inputs go along, 16 GiB at most.")
+]
+
+
+def write_bundle(
+    experiment: str, file: Path, lab: str | None, state: Path | None, *, models: bool, as_json: bool
+) -> None:
     """Write an experiment of the ledger of this machine into a bundle, and tell what it holds."""
     import re
     from importlib.metadata import version
@@ -38,7 +48,10 @@ def write_bundle(experiment: str, file: Path, lab: str | None, state: Path | Non
     with open_ledger(settings) as ledger, open_database(settings) as database:
         row = find_experiment(ledger, experiment)
         page = report_page(gather(settings, ledger, row), ledger)
-        made = bundles.write(database, file, row.id, lab=name, version=version("pocketfarm"), report=page)
+        own: dict[str, Any] = {"lab": name, "version": version("pocketfarm"), "report": page}
+        if models:
+            own["files_of"] = partial(_files, Artifacts(settings.state))
+        made = bundles.write(database, file, row.id, **own)
     told = {"file": file, "bytes": file.stat().st_size, "manifest": made}
     if as_json:
         print_json(told)
@@ -51,14 +64,22 @@ def write_bundle(experiment: str, file: Path, lab: str | None, state: Path | Non
 
 def read_bundle(file: Path, state: Path | None, *, as_json: bool) -> None:
     """Store the experiment of a bundle in the ledger of this machine, and tell what came."""
-    from orchestrator.ledger.upkeep import bundles
+    from orchestrator import acts
 
-    with open_ledger(settings_of(state), new=True) as ledger, log().status("taking in"):
-        found = bundles.take_in(ledger, file)
+    with open_site(settings_of(state), new=True) as site, log().status("taking in"):
+        done = acts.importing.import_bundle(site, user_by(COMMAND_LINE), file)
     if as_json:
-        print_json(asdict(found))
+        print_json(done.data)
         return
-    verb = "imported" if found.created else "is there already, nothing changed:"
-    out().print(f"{verb} {found.experiment}", markup=False, highlight=False, soft_wrap=True)
-    blocks = f"; {found.blocks} blocks" if found.created else ""
-    log().print(found.origin.text + blocks, markup=False, soft_wrap=True)
+    verb = "imported" if done.did else "is there already, nothing changed:"
+    out().print(f"{verb} {done.on}", markup=False, highlight=False, soft_wrap=True)
+    log().print(done.text, markup=False, soft_wrap=True)
+
+
+def _files(kept: Artifacts, job: str) -> dict[str, Path]:
+    """Return the files that a job names and that are kept here."""
+    found = dict[str, Path]()
+    for name in kept.named_by(job):
+        with suppress(ModelFileError):
+            found[name] = kept.path(name)
+    return found

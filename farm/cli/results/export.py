@@ -17,7 +17,7 @@ from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOptio
 from farm.doors import open_door
 from orchestrator.model.errors import SetupError
 
-from .bundles import BundleOption, LabOption, write_bundle
+from .bundles import BundleOption, LabOption, ModelsOption, write_bundle
 
 Form = Literal["parquet", "csv", "json"]
 What = Literal["samples", "layers", "power", "predictions", "tokens"]
@@ -59,6 +59,7 @@ def export(
     ] = None,
     bundle: BundleOption = None,
     lab: LabOption = None,
+    models: ModelsOption = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -66,14 +67,15 @@ def export(
 
     Attempts that do not count are included; the column `outcome` marks them. `farm import samples` reads the
     CSV of samples and of layers. With `--bundle` it writes all of an experiment that is over, with its report, into one
-    file, which `farm import --bundle` reads in another lab. Needs no running farm.
+    file, which `farm import --bundle` reads in another lab; with `--models` the files of its workload too. Needs no
+    running farm.
 
     Example: `farm export latest -o samples.csv`, `farm export latest --bundle first.zip --lab berlin`
     """
     if bundle is not None:
         if form or what or output:
             raise typer.BadParameter("a bundle has all: give no --format, --what and --output", param_hint="--bundle")
-        write_bundle(experiment, bundle, lab, state, as_json=as_json)
+        write_bundle(experiment, bundle, lab, state, models=models, as_json=as_json)
         return
     ending = Path(output or "").suffix.removeprefix(".").lower()
     kind: Form = form if form is not None else "csv" if ending == "csv" else "json" if ending == "json" else "parquet"

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from farm.access import open_ledger, settings_of
+from farm.access import COMMAND_LINE, open_site, settings_of, user_by
 from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json
 
 from .bundles import BundleOption, read_bundle
@@ -16,7 +16,8 @@ from .bundles import BundleOption, read_bundle
 group = typer.Typer(
     name="import",
     help="Import measurements of others into the ledger, marked as imports: a table, or (`--bundle`) an "
-    "experiment of another lab.\n\n"
+    "experiment of another lab. The hashes of a bundle tell a broken copy, and no forger: take it from whom you trust."
+    "\n\n"
     "Example: `farm import samples logs.csv`, `farm import --bundle first.zip` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
@@ -54,11 +55,11 @@ def samples(
 
     Example: `farm import samples logs.csv --name study-s`
     """
-    from orchestrator.exchange.samples import import_samples
+    from orchestrator import acts
     from orchestrator.report.wording import counted
 
-    with open_ledger(settings_of(state), new=True) as ledger:
-        found = import_samples(ledger, table, _checked(name))
+    with open_site(settings_of(state), new=True) as site:
+        found = acts.importing.import_samples(site, user_by(COMMAND_LINE), table, _checked(name)).table
     if as_json:
         data = asdict(found)
         print_json({"experiment": data.pop("experiment_id"), **data})

@@ -35,9 +35,9 @@ PROTOCOL = 11
 DEADLINE_S = 20.0
 MOST_BYTES = 32 << 20
 """The most bytes that a command may print: a picture of a large screen."""
-TAKEN_S, ON_THE_WAY_S = 4.0, 5.0
+TAKEN_S, ON_THE_WAY_S = 5.0, 15.0
 """The time in which a host takes a question, and the time that finding the phone and bringing the answer take beside
-the command. All three are less than the 30 s for which a client waits."""
+the command. All three are less than the 60 s for which a client waits."""
 LOOK_S = 0.05
 _ANSWER_BYTES = MOST_BYTES // 3 * 4 + 8192
 _FAULTS = {each.cause: each for each in (DeviceBusy, DeviceSick, Unsupported, TransportLost)}
@@ -142,4 +142,4 @@ def take(redis: Redis, host: str, name: str) -> Question | None:
 @translated
 def answer(redis: Redis, host: str, name: str, said: Answer) -> None:
     """Leave the answer for who asked."""
-    redis.set(keys.answer(host, name), said.model_dump_json(), px=round(4000 * ON_THE_WAY_S))
+    redis.set(keys.answer(host, name), said.model_dump_json(), px=round(2000 * ON_THE_WAY_S))

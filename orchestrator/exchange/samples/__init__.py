@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.exchange.delimited_table import Table
 from orchestrator.ledger import Imported, Ledger, Tried
+from orchestrator.ledger.incoming.imports import Beside, Last
 from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.event import Layer, Sample
 from orchestrator.model.experiment import Conditions, Experiment, Matrix, Measure, Sampling, Workload, why_taken
@@ -43,15 +44,21 @@ class Import:
     axes: tuple[str, ...]
 
 
-def import_samples(ledger: Ledger, path: Path, name: str | None = None) -> Import:
-    """Read a table and store it. Raises TableError, and then nothing is stored; ValueError for an impossible name."""
+def import_samples(
+    ledger: Ledger, path: Path, name: str | None = None, note: Callable[[Import], Last] | None = None
+) -> Import:
+    """Read a table and store it. `note`: gives what is done in the transaction in which it comes to be.
+
+    Raises TableError, and then nothing is stored; ValueError for an impossible name.
+    """
     content = gather(Table(path))
     known = next((row.id for row in ledger.experiments() if _is_same(row.id, row.experiment, content, name)), None)
     if known is not None:
         return _import(known, content, created=False)
     experiment = _experiment(path, content, name)
     experiment_id = f"{experiment.name}-{content.digest[:8]}"
-    created = ledger.adopt(experiment_id, experiment, _blocks(experiment_id, content, time.time()))
+    beside = Beside(last=note(_import(experiment_id, content, created=True)) if note is not None else None)
+    created = ledger.adopt(experiment_id, experiment, _blocks(experiment_id, content, time.time()), beside)
     return _import(experiment_id, content, created=created)
 
 

@@ -17,6 +17,7 @@ from orchestrator.model.errors import Forged, Unstorable
 from orchestrator.model.record import Outcome, Record
 
 from .end import Ended, conclude_all
+from .times import began, believed
 
 ANOTHER_LEDGER = "it is another farm's, or this ledger was put back to an earlier state; replay it where it belongs"
 _THESE: BindParameter[str] = bindparam("these", expanding=True)
@@ -92,12 +93,17 @@ def prepare(
     `sent` is read one by one, and no record is held on to: many at once are slow to handle. `jobs`: of which they will
     be, as far as that is known; these are asked for together. Raises Unstorable where one is of no job.
     """
-    measured, made = templates.measured_of(connection, [job_id for job_id in jobs if job_id]), list[Prepared]()
+    known = [job_id for job_id in jobs if job_id]
+    measured, made = templates.measured_of(connection, known), list[Prepared]()
+    begun = began(connection, known)
     for record, body, host in sent:
         if record.job_id not in measured:
             measured |= templates.measured_of(connection, [record.job_id])
+            begun |= began(connection, [record.job_id])
         if record.job_id not in measured:
             raise _of_no_job(record.job_id)
+        if host is not None and (at := begun.get((record.job_id, record.attempt))) is not None:
+            record, body = believed(record, body, at)
         in_line = record.session is not None and record.session.number > 1
         job = measured[record.job_id]
         made.append(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import bindparam, insert, update
+from sqlalchemy import Connection, bindparam, insert, update
 
 from orchestrator.ledger import experiments, figures, templates
 from orchestrator.ledger.attempts import record_columns
@@ -66,6 +66,9 @@ class Imported:
         return {"outcome": last.outcome, "cause": last.cause, "attempts": last.attempt}
 
 
+Last = Callable[[Connection], None]
+
+
 @dataclass(frozen=True)
 class Beside:
     """The facts of an experiment beside its blocks."""
@@ -74,6 +77,8 @@ class Beside:
     origin: Origin | None = None
     stopped: Mapping[tuple[str, ...], Stopped] = field(default_factory=dict)
     """The reasons why strategies ended, by choice of devices."""
+    last: Last | None = None
+    """Called in the last transaction, in which the experiment comes to be."""
 
 
 class Prepared:
@@ -137,4 +142,6 @@ def adopt(
             (lane,) = lanes.numbers_of(into.connection, number, [candidates])
             text = why.model_dump_json(exclude={"devices"})
             into.connection.execute(update(LANES).where(LANES.c.id == lane).values(stopped=text))
+        if beside.last is not None:
+            beside.last(into.connection)
     return True

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, func, insert, select
+from sqlalchemy import ColumnElement, Connection, func, insert, select
 
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import AuditRow
@@ -22,10 +23,12 @@ class Audit:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def note(self, actor: Actor, act: str, target: str, said: str, *, refused: bool = False) -> None:
-        """Store that an act was done, or `refused`."""
+    def note(
+        self, actor: Actor, act: str, target: str, said: str, *, refused: bool = False, into: Connection | None = None
+    ) -> None:
+        """Store that an act was done, or `refused`; `into`: with the transaction of this connection."""
         row = {"at": time.time(), "who": actor.who[:100], "door": actor.door, "origin": actor.origin[:100], "act": act}
-        with self._database.write() as connection:
+        with self._database.write() if into is None else nullcontext(into) as connection:
             connection.execute(insert(AUDIT).values(**row, target=target, said=said, refused=refused))
 
     def newest(

@@ -192,6 +192,8 @@ HOSTILE: dict[str, Callable[[Redis], Any]] = {
     "read another's records": lambda r: r.xrange(keys.records("lab")),
     "answer another's record": lambda r: r.set(keys.receipt("lab", "j:1"), "new"),
     "answer its own": lambda r: r.set(keys.receipt("evil", "j:1"), "new"),
+    "read another's command": lambda r: r.get(keys.asked("lab", "x")),
+    "answer another's command": lambda r: r.set(keys.answer("lab", "x"), "{}"),
     "announce another": lambda r: Inventory(r).announce_host(HostAnnouncement(host="lab", worker="e", pid=1)),
     "own another's phone": lambda r: r.hset(keys.OWNERS, "A", "evil"),
     "own it by a key of its own": lambda r: r.set("farm:device_host:A", "evil", ex=10_000_000),

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote, urlencode
 from xml.etree import ElementTree
 
@@ -26,9 +27,11 @@ from farm.cli.app import main
 from farm.web.pages import Listening, app_of
 from orchestrator.acts import ON_PAGES
 from orchestrator.exchange.samples import import_samples
+from orchestrator.ledger import Ledger
 from orchestrator.ledger.people import passwords
 from orchestrator.model.live.announcement import Progress
 from orchestrator.model.people import Role, Use
+from orchestrator.nightly.night import Wave
 from tests.unit.history import made
 from tests.unit.orchestrator import make
 
@@ -338,17 +341,22 @@ def test_links_to_nights_and_comparisons_are_of_who_may_see_them(web: Web, seed:
     night = found[2].night_id
     for target, who in itertools.product((night, "suite:nightly", two), ("vision.administer", "farm.view", "none")):
         assert "may not" in (told := web.act("create link", who, target=target)) or "there is no" in told, (target, who)
+    nights = ",".join(_with_blocks(lab.ledger, each, n) for n, each in enumerate(two.split(",")))
     for target in ("suite:none", f"{two},one", f"{two.partition(',')[0]},{night}", f"{night},{night}"):
-        assert "Public" not in web.act("create link", "farm.operate", target=target)
+        assert "/public/" not in web.act("create link", "farm.operate", target=target)
     ways = [
         lab.ask("POST /acts/create-link", lab.own, {"target": each})[2]["result"]["path"]
-        for each in (night, "suite:nightly", two)
+        for each in (night, "suite:nightly", two, nights)
     ]
     status, _, text = web.send(ways[0], "")
     assert status == 200 and ("worse" in text) and not re.search(r'(href|action)="/', text)
     assert main(["compare", *two.split(","), "--state", str(lab.state), "--html", str(tmp_path / "a.html")]) in (0, 1)
     shown, printed = web.send(ways[2], "")[2], (tmp_path / "a.html").read_text()
     assert re.sub("<[^>]*>", "", printed) == re.sub("<[^>]*>", "", shown) and 'href="/' not in shown
+    own = ["compare", *nights.split(","), "--state", str(lab.state), "--html", str(tmp_path / "b.html")]
+    assert main(own) in (0, 1)
+    shown, printed = web.send(ways[3], "")[2], (tmp_path / "b.html").read_text()
+    assert re.sub("<[^>]*>", "", printed) == re.sub("<[^>]*>", "", shown) and nights.partition(",")[2] in shown
     status, headers, badge = web.send(f"{ways[1]}/badge.svg", "")
     assert status == 200 and "nightly: did not run" in "".join(ElementTree.fromstring(badge).itertext())
     assert headers["Cross-Origin-Resource-Policy"] == "cross-origin" and "<script" not in badge
@@ -359,6 +367,28 @@ def test_links_to_nights_and_comparisons_are_of_who_may_see_them(web: Web, seed:
     assert ("worse" in titles[1]) is bool(worse) and "<b> & ]]>" in "".join(entries[0].itertext())
     assert [web.send(f"{ways[0]}{of}", "")[0] for of in ("/badge.svg", "/feed.atom")] == [404, 404]
     assert night in web.ask("/links", "farm.view")[2] and night not in web.ask("/links", "vision.administer")[2]
+    lab.ledger.submit("of-speech", make.many(1, name="of-speech"), [make.job("of-speech")], by="x", project="speech")
+    across = ",".join(chance.sample([lab.experiments["somebody"][0], "of-speech"], 2))
+    for who in ("vision.administer", "speech.administer"):
+        told = web.act("create link", who, target=across)
+        assert "may not" in told or "there is no" in told, (who, told)
+    told = web.act("create link", "farm.operate", target=across)
+    for who, sees in (("farm.view", True), ("vision.administer", False), ("speech.administer", False)):
+        assert (told.split()[4] in web.ask("/links", who)[2]) is sees, who
+        assert (across in str(lab.ask("GET /links?most=500", lab.tokens[who])[2])) is sees, who
+        assert "leads nowhere" not in web.act("revoke link", who, target=told.split()[4])
+    assert "leads nowhere" in web.act("revoke link", "farm.operate", target=told.split()[4])
+
+
+def _with_blocks(ledger: Ledger, experiment: str, number: int) -> str:
+    """Return a night of another suite, with this one experiment."""
+    part = ledger.experiment(experiment).experiment
+    wave = Wave(kind="first", part=part.name, experiment_id=experiment, number=0, blocks=6)
+    suite = made.SUITE.model_copy(update={"name": "other"})
+    own: dict[str, Any] = {"night_id": f"other@{number}", "suite": suite, "parts": (part,), "waves": (wave,)}
+    night = made.judged(number, [], ("d",), **own)
+    made.kept(ledger, [night])
+    return night.night_id
 
 
 def test_attempts_are_bounded_by_name_and_address_and_remembered_in_little(seed: int) -> None:

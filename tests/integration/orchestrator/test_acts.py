@@ -33,6 +33,7 @@ from orchestrator.acts.engine_folder import read_folder
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.ledger import Hold, HostState, Ledger
 from orchestrator.ledger.tables import METADATA
+from orchestrator.ledger.upkeep import bundles
 from orchestrator.model.errors import FarmError, ServiceDown
 from orchestrator.model.people import COMMON, Kind, Role
 from orchestrator.model.record import EarlierReading, Outcome, Record
@@ -41,6 +42,7 @@ from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 from workers.session.saved_settings import forget_changes
 
+from . import ledgers
 from .hosts import Host, answered
 from .sites import ME, by
 
@@ -52,6 +54,8 @@ TOKEN = Path("its token")
 """Stands for the id of the stage's token."""
 LINK = Path("its link")
 """Stands for the id of the stage's public link."""
+BUNDLE, TABLE = Path("its bundle"), Path("its table")
+"""Stand for a bundle that another lab wrote, and a table of samples."""
 HOOK = Path("its webhook")
 """Stands for the id of the stage's webhook."""
 
@@ -118,8 +122,18 @@ class Stage:
         }
         return {**rows, **rest}  # type: ignore[dict-item]
 
+    def brought(self, what: Path) -> Path:
+        file = self.folder / f"{what.name}.csv"
+        if what is TABLE:
+            file.write_text("device,network,layer,backend,precision,block,sample_ms\nd,n,,cpu,fp32,0,1.5\n")
+        elif not file.exists():
+            with ledgers.database(self.settings.ledger) as database:
+                bundles.write(database, file, "failed", lab="berlin", version="1", report="")
+        return file
+
     def run(self, act: str, given: Args, actor: acts.Actor = ME) -> Done:
-        stands = {BENCH: self.folder, TOKEN: self.token, LINK: self.link, HOOK: self.hook}
+        stands: dict[Path, Any] = {BENCH: self.folder, TOKEN: self.token, LINK: self.link, HOOK: self.hook}
+        stands |= {each: self.brought(each) for each in (BUNDLE, TABLE) if act.startswith("import")}
         args = (stands.get(each, each) if isinstance(each, Path) else each for each in given[0])
         return ACTS[act](self.site, actor, *args, **given[1])
 
@@ -179,6 +193,8 @@ FINE: dict[str, Args] = {
     "reserve": of(["A"], CLOCK, CLOCK + 60.0, "vision", "demo"),
     "unreserve": of(1),
     "describe": of(["A"], ["rack=3"], "screen broken", "anna"),
+    "import bundle": of(BUNDLE),
+    "import samples": of(TABLE),
 }
 """The deeds of each act on the stage. `restore`, `screenshot` and `shell` are of phones: tests/integration/farm."""
 REFUSED: dict[str, Args] = {
@@ -217,6 +233,8 @@ REFUSED: dict[str, Args] = {
     "reserve": of(["B"], None, CLOCK, "vision"),
     "unreserve": of(99),
     "describe": of(["A"], ["Rack 3"]),
+    "import bundle": of(BENCH),
+    "import samples": of(BENCH),
     "screenshot": of("A"),
     "shell": of("B", ["id"]),
 }

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.upkeep import bundles
 from orchestrator.ledger.upkeep.bundles.manifest import BLOCKS, MANIFEST, MOST_BYTES
@@ -148,6 +149,32 @@ def test_a_bundle_that_is_not_whole_is_refused_with_its_part(
         assert f"{len(blocks)} bytes unpacked" in refused(file, url)
     monkeypatch.setattr("orchestrator.ledger.upkeep.bundles.read.MOST_LINE_BYTES", 1000)
     assert "line 1: it has more than 1000" in refused(changed(file, {BLOCKS: b" " * 10**7}), url)
+
+
+def test_files_of_models_come_along_by_their_hash(
+    there: tuple[Ledger, Path], tmp_path: Path, chance: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not what its name says is refused, as is what the manifest does not name, and nothing is stored."""
+    model, kept = chance.randbytes(5000), Artifacts(tmp_path / "here")
+    (tmp_path / "m.onnx").write_bytes(model)
+    name, file = hashlib.sha256(model).hexdigest(), tmp_path / "with.zip"
+    given: dict[str, Any] = {"lab": "berlin", "version": "1", "report": ""}
+    given["files_of"] = lambda _: {name: tmp_path / "m.onnx"}
+    with ledgers.database(f"sqlite:///{tmp_path / 'there.sqlite'}") as database:
+        bundles.write(database, file, "first-1", **given)
+        with monkeypatch.context() as patch:
+            patch.setitem(bundles.write.__globals__, "MOST_FILE_BYTES", 4999)
+            with pytest.raises(SetupError, match="5000 bytes"):
+                bundles.write(database, tmp_path / "more.zip", "first-1", **given)
+    other = model[::-1]
+    with Ledger(f"sqlite:///{tmp_path / 'here.sqlite'}") as ledger:
+        for content, more in ((other, ""), (model[1:], ""), (model, f"files/{'ab' * 32}"), (model, "files/x")):
+            wrong = changed(file, {f"files/{name}": content}, signed=False, more=more)
+            with pytest.raises(SetupError):
+                bundles.take_in(ledger, wrong, kept.receive)
+        assert ledger.experiments() == [] and not [each for each in kept.folder.rglob("*") if each.is_file()]
+        assert bundles.take_in(ledger, file, kept.receive).files == 1
+    assert kept.path(name).read_bytes() == model
 
 
 def test_whatever_is_changed_is_refused_or_leaves_a_ledger_that_can_be_read(

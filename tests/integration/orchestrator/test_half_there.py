@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import ServiceDown
+from orchestrator.model.live.announcement import HostAnnouncement
 from orchestrator.model.live.lease import Assignment
 from orchestrator.scheduling import reconcile
 from orchestrator.scheduling.scheduler import Scheduler
@@ -169,3 +171,32 @@ def test_whatever_is_lost_or_of_another_type_ends_no_scheduler_and_no_view(
     until_done(scheduler, ledger, host, everywhere)
     wrong = [key for key in redis.keys("farm:*") if redis.type(key) != keys.KINDS[key.split(":")[1]].type]
     assert not wrong
+
+
+def test_no_time_that_a_host_announces_has_yet_to_come(redis: Redis, seed: int) -> None:
+    """Drawn: 1970, 2100, none at all. What is shown and what decides has times at which something may have been."""
+    chance, inventory, now = random.Random(seed), Inventory(redis), time.time()
+    honest = {"seen_at": now - 3.0, "ready_at": now + 600.0, "at": now - 5.0, "since": now - 60.0}
+    for _ in range(30):
+        told = {
+            name: chance.choice([at, at, -1e300, 1e300, float("inf"), float("nan"), now + 4e9])
+            for name, at in honest.items()
+        }
+        reading = {"at": told["at"]}
+        state = {"health": "ready", "seen_at": told["seen_at"], "ready_at": told["ready_at"], "reading": reading}
+        device = make.device("A").model_dump(mode="json") | {"state": state}
+        host = {"host": "lab", "worker": "w", "pid": 1, "seen_at": told["seen_at"]}
+        session = {"serial": "A", "job_id": "j", "attempt": 1, "token": 1, "label": "", "phase": "running"}
+        session |= {"since": told["since"], "reading": reading}
+        inventory.announce_host(HostAnnouncement(host="lab", worker="w", pid=1))
+        for key, said in (("device", device), ("live", session)):
+            redis.set(f"farm:{key}:lab:A", json.dumps(said))
+            redis.zadd(f"farm:{'devices' if key == 'device' else 'lives'}:lab", {"A": 0})
+        redis.set(keys.host("lab"), json.dumps(host))
+        (found,), (its,), (shown,) = inventory.devices(), inventory.hosts(), inventory.progress()
+        assert found.state.reading is not None and found.state.ready_at is not None and shown.reading is not None
+        read = [("seen_at", found.state.seen_at), ("seen_at", its.seen_at), ("ready_at", found.state.ready_at)]
+        read += [("at", found.state.reading.at), ("at", shown.reading.at), ("since", shown.since)]
+        for name, at in read:
+            assert 0.0 <= at <= time.time() + (86_400.0 if name == "ready_at" else 0.0), (name, told[name], at)
+            assert at == told[name] or told[name] != honest[name], name

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,7 +19,7 @@ from orchestrator.coordination import keys
 from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.ledger import JobState, KeepResult, Ledger
 from orchestrator.model.errors import Forged, ServiceDown, Unstorable
-from orchestrator.model.record import Outcome
+from orchestrator.model.record import DoubtCode, Outcome
 from orchestrator.scheduling import intake as intake_module
 from orchestrator.scheduling import set_aside
 from orchestrator.scheduling.intake import Intake
@@ -160,10 +162,42 @@ def test_a_record_that_fails_at_the_commit_waits_and_holds_back_no_other(
         all_are_kept(ledger, spool, redis, records)
 
 
+def test_a_host_s_times_are_believed_where_they_can_be(farm: Settings, redis: Redis, spool: Spool, seed: int) -> None:
+    """Drawn: clocks that are off and say so, and hosts that tell of 1970, of 2100, or of no time at all."""
+    chance, inf = random.Random(seed), float("inf")
+    jobs = [make.job(block=block) for block in range(40)]
+    with Ledger(farm.ledger) as ledger:
+        ledger.submit("first-1", make.many(40), jobs)
+        began, lies = time.time(), dict[str, bool]()
+        for job in jobs:
+            off_s, is_lie = chance.choice([0.0, 30.0, -18_000.0, 1e9]), chance.random() < 0.5
+            now = time.time() - off_s
+            times = {"started_at": now, "ended_at": now, "clock_ahead_s": off_s}
+            if is_lie:
+                wrong = chance.choice([0.0, -1e300, 1e300, inf, -inf, float("nan"), now + 4e9, now - 4e9, now + 100.0])
+                times[chance.choice([*times])] = wrong
+            lies[job.job_id] = is_lie
+            record = make.record(job, attempt=1, token=begun(ledger, job).token)
+            said = json.dumps(record.model_dump(mode="json") | times | {"humidity": 0.4}).encode()
+            RecordStream(redis, "lab").send(said, f"{job.job_id}:1")
+        assert Intake(redis, ledger).drain() == {"new": 40}
+        for record in ledger.records("first-1"):
+            doubts = [each.detail for each in record.doubts if each.code is DoubtCode.HOST_CLOCK]
+            started_at, ended_at = (at + (record.clock_ahead_s or 0.0) for at in (record.started_at, record.ended_at))
+            assert began - 61.0 < started_at < ended_at + 61.0 < time.time() + 122.0
+            assert lies[record.job_id] or not doubts, doubts
+            assert not doubts or record.clock_ahead_s == 0.0
+        assert sum(any(each.code is DoubtCode.HOST_CLOCK for each in r.doubts) for r in ledger.records("first-1")) > 5
+        with closing(sqlite3.connect(farm.ledger.removeprefix("sqlite:///"))) as connection:
+            (body,) = connection.execute("SELECT body FROM records").fetchone()
+            assert json.loads(zlib.decompress(body))["humidity"] == 0.4
+
+
 def test_a_newer_version_s_field_is_kept_and_ignored(farm: Settings, redis: Redis, spool: Spool) -> None:
     with Ledger(farm.ledger) as ledger:
         ledger.submit("first-1", make.many(1), JOBS[:1])
-        record = make.record(JOBS[0], attempt=1, token=begun(ledger, JOBS[0]).token)
+        token, now = begun(ledger, JOBS[0]).token, time.time()
+        record = make.record(JOBS[0], attempt=1, token=token, started_at=now, ended_at=now)
         newer = record.model_dump(mode="json") | {"humidity": 0.4}
         newer["device"]["colour"] = "red"
         path = spool.add(record)

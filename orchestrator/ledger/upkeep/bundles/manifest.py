@@ -9,11 +9,13 @@ from pydantic import Field
 from orchestrator.model.base import Model
 from orchestrator.model.record import Outcome
 
-FORMAT = 1
+FORMAT, PIECE = 1, 1 << 20
 MANIFEST, EXPERIMENT, BLOCKS, REPORT = "manifest.json", "experiment.json", "blocks.ndjson", "report.html"
 MOST_BYTES = {MANIFEST: 1 << 20, EXPERIMENT: 64 << 20, BLOCKS: 4 << 30, REPORT: 256 << 20}
 """The largest size of each part, unpacked: more is read of none."""
 MOST_LINE_BYTES = 64 << 20
+FILES, MOST_FILES, MOST_FILE_BYTES = "files/", 1000, 16 << 30
+"""The place of the files of models, of which there are so many, with so many bytes together, at most."""
 LAB = r"[A-Za-z0-9][A-Za-z0-9-]{0,29}"
 """The names of labs."""
 Count = Annotated[int, Field(ge=0, le=10**9)]
@@ -61,6 +63,8 @@ class Manifest(Model):
     agents: tuple[str, ...]
     """The versions of the agents that measured."""
     parts: dict[str, Part]
+    files: dict[str, int] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """The bytes of the files of models and inputs that came with it, by their SHA-256."""
 
 
 class JobLine(Model):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -15,10 +16,11 @@ from typing import IO, Any, NoReturn
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from pydantic import ValidationError
+from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, IntegrityError
 
 from orchestrator.ledger import Ledger
-from orchestrator.ledger.incoming.imports import Beside, Imported, Tried
+from orchestrator.ledger.incoming.imports import Beside, Imported, Last, Tried
 from orchestrator.ledger.queue.lanes import candidates_of
 from orchestrator.ledger.records import parsed
 from orchestrator.ledger.rows import JobState, Origin
@@ -29,9 +31,22 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import ANY_JOB, AnyJob
 from orchestrator.model.stopped import Stopped
 
-from .manifest import BLOCKS, EXPERIMENT, MANIFEST, MOST_BYTES, MOST_LINE_BYTES, AttemptLine, JobLine, Line, Manifest
+from .manifest import (
+    BLOCKS,
+    EXPERIMENT,
+    FILES,
+    MANIFEST,
+    MOST_BYTES,
+    MOST_FILE_BYTES,
+    MOST_FILES,
+    MOST_LINE_BYTES,
+    PIECE,
+    AttemptLine,
+    JobLine,
+    Line,
+    Manifest,
+)
 
-PIECE = 1 << 20
 LONGEST_NAME = 60
 FAULTS = (ValueError, KeyError, TypeError, AttributeError, RecursionError, Unstorable, IntegrityError, DataError)
 
@@ -46,11 +61,21 @@ class Brought:
     blocks: int
     created: bool
     """False: it was here already, and nothing was changed."""
+    files: int = 0
+    """The files of models and inputs that came with it."""
 
 
-def take_in(ledger: Ledger, file: Path) -> Brought:
+Keep = Callable[[IO[bytes], str], object]
+"""Keeps a file under the SHA-256 that it must have. Raises ValueError, OSError."""
+
+
+def take_in(
+    ledger: Ledger, file: Path, keep: Keep | None = None, note: Callable[[Brought], Last] | None = None
+) -> Brought:
     """Store the experiment of a bundle, all or nothing. Its name, its id and the serials of its devices bear the lab's
-    name, so none is taken for one of this farm. Raises SetupError for a file that is no bundle, or not a whole one."""
+    name, so none is taken for one of this farm. `keep`: for files that it brings (None: they are left); `note`: gives
+    what is done in the transaction in which it comes to be. Raises SetupError for a file that is no bundle, or not a
+    whole one."""
     with _opened(file) as bundle:
         manifest = _manifest(bundle, file)
         here = _Here(manifest)
@@ -66,7 +91,15 @@ def take_in(ledger: Ledger, file: Path) -> Brought:
         if here.experiment in ledger.experiment_names():
             return Brought(here.experiment, here.origin, 0, created=False)
         blocks = _Blocks(here, templates)
+        files = len(manifest.files) if keep is not None else 0
+
+        def last(connection: Connection) -> None:
+            if note is not None:
+                note(Brought(here.experiment, here.origin, blocks.count, True, files))(connection)
+
         try:
+            if keep is not None:
+                _keep_files(bundle, file, manifest, keep)
             created = ledger.adopt(
                 here.experiment,
                 experiment.model_copy(update={"name": here.name}),
@@ -75,11 +108,22 @@ def take_in(ledger: Ledger, file: Path) -> Brought:
                     [replace(each, serial=here.serial(each.serial)) for each in exclusions],
                     here.origin,
                     {tuple(map(here.serial, each.devices)): each for each in stopped},
+                    last,
                 ),
             )
         except FAULTS as e:
             _refuse(file, f"{BLOCKS}, line {blocks.line}", e)
-    return Brought(here.experiment, here.origin, blocks.count, created)
+    return Brought(here.experiment, here.origin, blocks.count, created, files)
+
+
+def _keep_files(bundle: ZipFile, file: Path, manifest: Manifest, keep: Keep) -> None:
+    for name in manifest.files:
+        try:
+            with bundle.open(FILES + name) as source:
+                keep(source, name)
+        except (OSError, ValueError) as e:
+            remedy = "make room on the farm's disk" if isinstance(e, OSError) else REMEDY
+            raise SetupError(f"{file}: its file {name} cannot be kept: {e}", remedy=remedy) from e
 
 
 @contextmanager
@@ -87,12 +131,13 @@ def _opened(file: Path) -> Iterator[ZipFile]:
     """Open a bundle that has its parts and nothing else; nothing of it is written to a disk by its own name."""
     try:
         with ZipFile(file) as bundle:
-            names = [each.filename for each in bundle.infolist()]
+            parts = [each for each in bundle.infolist() if not _is_file(each)]
+            names = [each.filename for each in parts]
             if sorted(names) != sorted(MOST_BYTES):
                 odd = sorted({*names} ^ {*MOST_BYTES}) or names
                 raise SetupError(f"{file} is no bundle: it has other parts: {odd[0][:80]!r}", remedy=REMEDY)
             for each in bundle.infolist():
-                _check(file, each)
+                _check(file, each, MOST_BYTES.get(each.filename, MOST_FILE_BYTES))
             yield bundle
     except (BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError, OSError) as e:
         raise SetupError(f"{file} is no bundle, or was cut: {e}", remedy=REMEDY) from e
@@ -101,12 +146,16 @@ def _opened(file: Path) -> Iterator[ZipFile]:
 REMEDY = "copy it again from the lab that wrote it, with `farm export --bundle`"
 
 
-def _check(file: Path, part: ZipInfo) -> None:
+def _is_file(part: ZipInfo) -> bool:
+    return re.fullmatch(FILES + "[0-9a-f]{64}", part.filename) is not None
+
+
+def _check(file: Path, part: ZipInfo, most: int) -> None:
     if part.flag_bits & 1 or part.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise SetupError(f"{file}: {part.filename} is packed in a way that no bundle is", remedy=REMEDY)
-    if part.file_size > MOST_BYTES[part.filename]:
-        most = f"{MOST_BYTES[part.filename]} bytes at most"
-        raise SetupError(f"{file}: {part.filename} has {part.file_size} bytes unpacked, {most} are read", remedy=REMEDY)
+    if part.file_size > most:
+        told = f"has {part.file_size} bytes unpacked, {most} bytes at most are read"
+        raise SetupError(f"{file}: {part.filename} {told}", remedy=REMEDY)
 
 
 def _manifest(bundle: ZipFile, file: Path) -> Manifest:
@@ -117,6 +166,10 @@ def _manifest(bundle: ZipFile, file: Path) -> Manifest:
         _refuse(file, MANIFEST, e)
     if found.parts.keys() != MOST_BYTES.keys() - {MANIFEST}:
         raise SetupError(f"{file}: {MANIFEST} tells of other parts: {', '.join(found.parts)[:80]}", remedy=REMEDY)
+    files = {each.filename.removeprefix(FILES): each.file_size for each in bundle.infolist() if _is_file(each)}
+    if files != found.files or len(files) > MOST_FILES or sum(files.values()) > MOST_FILE_BYTES:
+        why = f"it has other files than {MANIFEST} says, or more than {MOST_FILES}, or than {MOST_FILE_BYTES} bytes"
+        raise SetupError(f"{file}: {why}", remedy=REMEDY)
     for name, told in found.parts.items():
         digest = hashlib.sha256()
         with bundle.open(name) as part:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -19,16 +19,47 @@ from orchestrator.ledger.upkeep.archives.archive import head_of, over_since, par
 from orchestrator.model.errors import NoData, SetupError
 from orchestrator.system.private_files import make_file, settle
 
-from .manifest import BLOCKS, EXPERIMENT, FORMAT, MANIFEST, REPORT, Device, Manifest, Part
+from .manifest import (
+    BLOCKS,
+    EXPERIMENT,
+    FILES,
+    FORMAT,
+    MANIFEST,
+    MOST_FILE_BYTES,
+    MOST_FILES,
+    PIECE,
+    REPORT,
+    Device,
+    Manifest,
+    Part,
+)
 
 
-def write(database: Database, file: Path, experiment_id: str, *, lab: str, version: str, report: str) -> Manifest:
-    """Write an experiment that is over into a file, whole or not at all. `lab`: what others call this farm.
+def write(
+    database: Database,
+    file: Path,
+    experiment_id: str,
+    *,
+    lab: str,
+    version: str,
+    report: str,
+    files_of: Callable[[str], Mapping[str, Path]] = lambda _: {},
+) -> Manifest:
+    """Write an experiment that is over into a file, whole or not at all. `lab`: what others call this farm; `files_of`:
+    files that go along, by their SHA-256, of the JSON of a job.
 
     Raises NoData where it is not over or lacks raw records, SetupError where the file is there or cannot be written, or
     the experiment came from another lab.
     """
     row, head = _checked(database, file, experiment_id)
+    texts = (str(each["body"]) for each in head["templates"].values())
+    files = {name: path for text in texts for name, path in files_of(text).items()}
+    sizes = {name: path.stat().st_size for name, path in files.items()}
+    if len(sizes) > MOST_FILES or sum(sizes.values()) > MOST_FILE_BYTES:
+        told = (
+            f"its {len(sizes)} files have {sum(sizes.values())} bytes; {MOST_FILES} files of {MOST_FILE_BYTES} bytes go"
+        )
+        raise SetupError(f"{row.id}: {told}", remedy="leave out --models, and send them another way")
     partial, seen = file.with_name(file.name + ".partial"), _Seen()
     try:
         partial.unlink(missing_ok=True)
@@ -39,10 +70,14 @@ def write(database: Database, file: Path, experiment_id: str, *, lab: str, versi
                 BLOCKS: _put(bundle, BLOCKS, seen.lines(database, experiment_id)),
                 REPORT: _put(bundle, REPORT, [report.encode()]),
             }
+            for name, path in files.items():
+                with path.open("rb") as source:
+                    _put(bundle, FILES + name, iter(lambda read=source.read: read(PIECE), b""))  # type: ignore[misc]
             made = Manifest(
                 format=FORMAT, version=version, lab=lab, experiment=row.id, submitted_at=row.submitted_at,
                 submitter=row.submitter, exported_at=time.time(), devices=tuple(seen.devices.values()),
                 programs=tuple(sorted(seen.programs)), agents=tuple(sorted(seen.agents)), parts=parts,
+                files=sizes,
             )  # fmt: skip
             _put(bundle, MANIFEST, [made.model_dump_json(indent=1).encode()])
         settle(partial, file)
