@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,6 @@ from .devices.workstation import CPU_SERIAL, enrol_workstation
 from .engines import Report, runs_on
 from .engines.agent import raise_for
 from .engines.models import Arrays
-from .engines.pocketfarm.kept_state import KeptState
 from .engines.pocketfarm.measure import Block, Measurement, measure
 from .engines.pocketfarm.measure.ports import STATE
 from .engines.pocketfarm.measure.replan import run_within_limits
@@ -38,6 +37,9 @@ from .engines.pocketfarm.plans.kernel_limits import KernelLimits
 from .engines.pocketfarm.plans.plan_store import StoredPlan, store
 from .engines.pocketfarm.plans.tuned_choices import TunedChoices
 from .session.session import Session, session
+
+if TYPE_CHECKING:
+    from .engines.pocketfarm.kept_state import KeptState
 
 log = logging.getLogger(__name__)
 LOCK_WAIT_S = 2.0
@@ -55,7 +57,7 @@ class InferResult:
     sample: Sample
     memory: Memory | None
     checkpoint: bytes = b""
-    """What a text has left in the plan's variables, where it is kept."""
+    """The variables that a text has left, where they are kept."""
 
 
 def infer(

@@ -31,7 +31,7 @@ from .places.flatten import flattened_from, rows_by_stack
 from .rows.dealing import dealt, is_read_dealt, new_dealt
 from .rows.folding import FoldedNorm, add_columns_sum, folded
 from .rows.one_row import Beside, beside_row, is_taken_along
-from .rows.packed_rows import packed_weights, panels, unpacked_copy
+from .rows.packed_rows import check_halves, packed_weights, panels, unpacked_copy
 from .values import View
 
 _INTS = ("columns", "vectors", "count")
@@ -89,6 +89,8 @@ def lower_dense(context: GpuContext, node: Node) -> None:
         weights = context.weight(node.inputs[1], padded(weight, 1, 4) if call.weight is None else call.weight)
     elif matrix is not None:
         is_read = isinstance(call.tile, BlockTile)
+        if context.half if not is_read else call.kernel.is_narrow(context.options.precision):
+            check_halves(node, matrix)
         weights = (panels if is_read else unpacked_copy)(context, node, matrix)
     bias = source if given is None else context.weight(f"{node.name}:bias", padded(given, 0, 4))
     beside = beside_row(context, node, call)

@@ -10,6 +10,7 @@ import gguf
 import numpy as np
 import pytest
 
+from benchmarks.engine.tokens import Model, write_model
 from kernels.compile import compile_generation, compile_graph
 from kernels.frontend.load import load_decoder
 from kernels.ir.packed import FORMATS
@@ -99,6 +100,19 @@ def test_memory_holds_the_weights_once(agent: Agent, seed: int) -> None:
     wanted = real @ real[place]
     error = np.linalg.norm(ended.output(0) - wanted)
     assert error < 1e-6 * np.linalg.norm(np.abs(real) @ np.abs(real[place])), kind
+
+
+def test_a_decoder_takes_its_file_and_its_cache(agent: Agent, tmp_path: Path, seed: int) -> None:
+    """Its plan is a long text, of which the memory that reading it takes is given back before the weights are read."""
+    rng = np.random.default_rng(seed)
+    path, shape = tmp_path / "m.gguf", Model(int(rng.integers(28, 33)), 512, 8, 2, 64, 2048, 4096)
+    write_model(path, shape, 256, str(rng.choice(["q4_0", "q4_1"])))
+    bundle = compile_generation(load_decoder(path, int(rng.integers(20, 40)), (8, 1)), Options("cpu"), Limits())
+    cache = sum(buffer.bytes for buffer in bundle.plan.buffers if buffer.role == "variable")
+    np.arange(9).astype("<i8").tofile(file := agent.folder / "tokens.bin")
+    ended = agent.run(bundle, {}, "--tokens", file, "--generate", 2, "--warmup", 0, "--samples", 1, "--threads", 1)
+    assert ended.code == 0, ended.events[-1]
+    assert ended.one("memory").vm_hwm_bytes <= 1.15 * path.stat().st_size + cache
 
 
 @pytest.mark.parametrize("backend", ["cpu", "opencl", "vulkan"])

@@ -15,7 +15,7 @@ from kernels.frontend.gguf import is_gguf
 from kernels.frontend.load import decoder_path
 from kernels.plan.model import Buffer, Plan
 from kernels.plan.port_values import NUMPY
-from kernels.training.checkpoint import sealed, unsealed
+from kernels.training import sealed, unsealed
 
 _KIND = "state"
 _ROWS = 2
@@ -24,7 +24,7 @@ _ROWS = 2
 
 @dataclass(frozen=True)
 class KeptState:
-    """What a model has taken. Another plan has other room for it, so that the file has the rows of its tokens alone."""
+    """The tokens that a model has taken, with their rows alone: another plan has other room for them."""
 
     model: str
     """The model's SHA-256."""

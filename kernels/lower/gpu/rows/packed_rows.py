@@ -49,17 +49,8 @@ def panels(context: GpuContext, node: Node, matrix: PackedMatrix) -> str:
 
 
 def unpacked_copy(context: GpuContext, node: Node, matrix: PackedMatrix) -> str:
-    """Append the step that unpacks a layer's weights, and return the buffer, which is free again behind the layer.
-
-    Raises OptionError where halves cannot hold them."""
+    """Append the step that unpacks a layer's weights, and return the buffer, which is free again behind the layer."""
     depth, columns = matrix.shape
-    if context.half and matrix.bound > HALF_MAX:
-        largest = max(float(np.abs(values).max()) for values in matrix.unpacked_pieces())
-        if largest > HALF_MAX:
-            raise OptionError(
-                f"{node.inputs[1]}: a weight of size {largest:g} exceeds the range of fp16 ({HALF_MAX:.0f}); use fp32 "
-                "or relaxed"
-            )
     vectors, tile = -(-columns // 4), block_tile(matrix.format)
     size = depth * vectors * (8 if context.half else 16)
     described = Tensor(shape=(depth, 4 * vectors), dtype=context.dtype)
@@ -70,6 +61,17 @@ def unpacked_copy(context: GpuContext, node: Node, matrix: PackedMatrix) -> str:
         (vectors, -(-depth // tile.span), 1), tile=tile, traffic=2 * size,
     )  # fmt: skip
     return target
+
+
+def check_halves(node: Node, matrix: PackedMatrix) -> None:
+    """Raise OptionError where halves cannot hold a layer's weights."""
+    if matrix.bound > HALF_MAX:
+        largest = max(float(np.abs(values).max()) for values in matrix.unpacked_pieces())
+        if largest > HALF_MAX:
+            raise OptionError(
+                f"{node.inputs[1]}: a weight of size {largest:g} exceeds the range of fp16 ({HALF_MAX:.0f}); use fp32 "
+                "or relaxed"
+            )
 
 
 def lower_gather(context: GpuContext, node: Node) -> None:

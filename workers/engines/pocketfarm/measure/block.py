@@ -45,7 +45,7 @@ class Block:
     generate: int = 0
     """Tokens behind the text; 0: the plan does not generate."""
     keeps_state: bool = False
-    """What the last answer leaves in the plan's variables is wanted."""
+    """The variables that the last answer leaves are wanted."""
     checkpoint_every: int = 0
     """Epochs; 0: the plan does not train."""
 

@@ -55,7 +55,7 @@ class RunRequest(BlockRequest):
     state: str = ""
     """The file that is to keep what a text leaves in the variables; empty: none."""
     state_before: str = ""
-    """Such a file, of the tokens of the context; empty: they are taken."""
+    """The file of an earlier text, which is the context; empty: that is taken."""
     checkpoint: str = ""
     """The file that keeps a training's variables; empty: the plan does not train."""
     checkpoint_every: int = 0
