@@ -42,6 +42,7 @@ PAGES: dict[str, tuple[Role, str]] = {
     "/experiments/{id}": (VIEW, "project"),
     "/experiments/{id}/report": (VIEW, "project"),
     "/experiments/{id}/samples.{form}": (VIEW, "project"),
+    "/experiments/{id}/sustained{number:int}.svg": (VIEW, "project"),
     "/jobs/{id}": (VIEW, "project"),
     "/devices/{serial:path}": (VIEW, "any"),
     "/ranking": (VIEW, "any"),
