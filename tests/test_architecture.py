@@ -149,12 +149,12 @@ _CROWDED = {
     19: ("orchestrator/report",),
     18: (
         *("kernels/lower/gpu", "workers/power"),
+        "workers/engines",  # eleven of them are an engine
         *("orchestrator/analysis", "orchestrator/analysis/statistics"),
     ),
     17: (
         *("device_agent/src/backends/cpu/operations", "kernels/catalog/convolution", "kernels/passes"),
         *("orchestrator/exchange/power_traces", "orchestrator/report/charts"),  # a file is a kind of chart
-        "workers/engines",  # ten of them are an engine
         "farm/cli",  # a folder is what its commands are on
         "orchestrator/model/experiment",  # a file is a part of an experiment's file
     ),

@@ -16,7 +16,7 @@ SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js
 LINES = {
     "kernels": 49_580,  # 325: prompts of packed weights, norms of norms; 100: tables in parts, parts of passes
     "orchestrator": 58_045,  # 920: labels, complaints; 675: bundles, links to nights; 3_360: people
-    "workers": 18_585,  # 155: states of texts; 55: clocks, losses of adb; 100: versions of engines; 1_000: tools
+    "workers": 18_740,  # 310: language models of packages; 100: versions of engines; 1_000: tools
     "device_agent": 19_485,  # 5: states of texts; 335: packed weights; 155: heat, answers served; 440: generation
     "virtual_phones": 8_325,  # 50: a screen; 55: phases of power
     "farm": 14_655,  # 175: groups, certificates, proxies; 280: bundles, HTTPS; 935: log in from afar, doors, shares

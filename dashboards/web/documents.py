@@ -46,6 +46,7 @@ class Documents:
         return {
             "/experiments/{id}/report": Way(self.report, SEES, of_experiment),
             "/experiments/{id}/samples.{form}": Way(self.raw, SEES, of_experiment),
+            "/experiments/{id}/sustained{number:int}.svg": Way(self.sustained, SEES, of_experiment),
             "/nights/{id}/report": Way(self.morning, SEES_THE_FARM),
             "/charts/{board}/{number:int}.svg": Way(self.chart, SEES_THE_FARM),
         }
@@ -56,6 +57,20 @@ class Documents:
     def raw(self, request: Request) -> Response:
         """The samples of an experiment, as `farm export` writes them."""
         return self._raw(request.path_params["id"], request.path_params["form"])
+
+    def sustained(self, request: Request) -> Response:
+        """The course of a device's sustained loads, as the report draws it; `?narrow=` for a small screen."""
+        from orchestrator.report.charts import throttling
+        from orchestrator.report.charts.over_time import NARROW_PX, WIDTH_PX, as_file
+        from orchestrator.report.drawing import style
+
+        of, width_px = request.path_params, NARROW_PX if "narrow" in request.query_params else WIDTH_PX
+        content = self._contents.of(found_experiment(self._ledger(), of["id"]))
+        with self._lock, style():
+            drawn = throttling(content.summaries, width_px)
+            if of["number"] >= len(drawn):
+                raise UnknownName(f"{of['id']} has {len(drawn)} charts of sustained loads", remedy="see its page")
+            return _svg(as_file(drawn[of["number"]]))
 
     def morning(self, request: Request) -> Response:
         return _page(nights.morning(self._ledger(), request.path_params["id"]))
@@ -70,7 +85,7 @@ class Documents:
         span = self._figures.span(seconds)
         with self._lock:
             text = charts.draw(panel, lines, span, narrow="narrow" in query)
-        return Response(text, media_type="image/svg+xml", headers={"Content-Security-Policy": DOCUMENT_POLICY})
+        return _svg(text)
 
     def report_of(self, name: str, pages: str = "") -> str:
         """Draw the report of an experiment, one at a time, which takes a core. `pages`: where its names lead to."""
@@ -111,6 +126,10 @@ class Documents:
         file.seek(0)
         pieces, closes = iter(partial(file.read, PIECE), b""), BackgroundTask(file.close)
         return StreamingResponse(pieces, media_type=MEDIA[form], headers=headers, background=closes)
+
+
+def _svg(text: str) -> Response:
+    return Response(text, media_type="image/svg+xml", headers={"Content-Security-Policy": DOCUMENT_POLICY})
 
 
 def _page(text: str) -> Response:

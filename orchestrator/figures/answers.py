@@ -75,6 +75,15 @@ def model_bytes(record: Record) -> float | None:
     return record.provenance.model_bytes or None
 
 
+MOST_TOKENS = 1024
+"""Tokens of an answer that are kept for comparing."""
+
+
+def answer_of(record: Record) -> tuple[int, ...]:
+    """Return the tokens of the first timed answer, at most `MOST_TOKENS`; empty where none are told."""
+    return next((each.tokens[:MOST_TOKENS] for each in _timed(record) if each.tokens), ())
+
+
 def _timed(record: Record) -> list[Sample]:
     return [each for each in record.samples if each.phase == "timed"]
 

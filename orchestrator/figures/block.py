@@ -26,7 +26,7 @@ from orchestrator.model.record import (
 from .plateau import Plateau
 from .times import Mean, Times
 
-FIGURES_VERSION = 5
+FIGURES_VERSION = 6
 
 
 class Rate(Model):
@@ -243,6 +243,8 @@ class BlockFigures(Model):
     per_layer: PerLayer | None = None
     psnr_db: float | None = None
     """The least of its outputs against the reference; None where they are equal, or were not compared."""
+    answer: tuple[int, ...] = ()
+    """The tokens that a language model answered with, the first of many; a block's answers are alike."""
     trained: Trained | None = None
     """The training's course, where the workload is one."""
     predictions: Predictions | None = None

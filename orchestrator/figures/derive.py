@@ -12,6 +12,7 @@ from orchestrator.model.job import Cell
 from orchestrator.model.power import Estimate
 from orchestrator.model.record import Record
 
+from .answers import answer_of
 from .block import BlockFigures, Course, Energy, Epoch, LayerTime, Memory, PerLayer, Rate, Stage, Trained, Value
 from .course import course_of
 from .quantities import QUANTITIES
@@ -73,6 +74,7 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
         course=course,
         per_layer=_per_layer(record),
         psnr_db=min((each.psnr_db for each in record.checks if each.psnr_db is not None), default=None),
+        answer=answer_of(record),
         trained=_trained(record, energy),
         predictions=record.predictions,
     )

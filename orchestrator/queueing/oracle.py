@@ -10,6 +10,8 @@ from .spec import ClosedArrivals, Exponential, QueueingSpec, RequestClass
 from .spec.arrivals import PoissonArrivals
 from .theory import Theory, md1, mg1, mg1_ps, mm1, mm1k, mmc, power_of_d, priority_mm1
 
+SIMULATED = "simulated"
+"""The source of a simulation's results."""
 ONE_LINE = ("fifo", "edf", "fastest_first")
 OWN_LINES = ("jsq", "power_of_d", "round_robin", "least_expected_work", "energy_aware")
 """Policies that serve one class in the order of arrival; with a single server the two kinds are the same."""
@@ -19,8 +21,12 @@ MANY = 20
 """Servers from which on the limit of many servers is told."""
 
 
-def theory_of(spec: QueueingSpec) -> list[Theory]:
-    """Return theory for all, by class or by station; empty where nothing here applies, or without a steady state."""
+def theory_of(spec: QueueingSpec, source: str = SIMULATED) -> list[Theory]:
+    """Return theory for all, by class or by station; empty where nothing here applies, or without a steady state.
+    `source`: where the requests were served; what devices computed did not take the times that the spec declares.
+    """
+    if source != SIMULATED and any(each.infer for each in spec.classes):
+        return []
     if spec.stations:
         return network_theory(spec)
     if not _plain(spec):

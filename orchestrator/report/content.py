@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import Field
 
-from orchestrator.analysis.agreement import Agreement, agreements
+from orchestrator.analysis.agreement import Agreement, AnswerRow, agreements, answer_rows
 from orchestrator.analysis.comparison.backends import pays_from, side_by_side
 from orchestrator.analysis.comparison.one_thread import with_gains
 from orchestrator.analysis.limits import Limit, limits
@@ -64,6 +64,8 @@ class Content(Model):
     """Devices that had jobs of their own and gave no result: serial -> those jobs by outcome or state."""
     agreements: tuple[Agreement, ...] = ()
     """The agreement of each workload that has a set."""
+    answers: tuple[AnswerRow, ...] = ()
+    """The answers of language models, each beside that of another result."""
     reproduction: Reproduction | None = None
     """Published figures beside ours, where the experiment's file has any with keys."""
     limits: tuple[Limit, ...] = ()
@@ -133,6 +135,7 @@ def build(
         ),
         silent={serial: dict(own) for serial, own in (jobs or {}).items() if serial not in measured},
         agreements=agreed,
+        answers=answer_rows(newest, cells),
         reproduction=reproduce(
             experiment.published,
             newest,

@@ -11,7 +11,7 @@ from orchestrator.model.record import ConditionProof
 from . import wording
 from .comparisons import backends, pays_from, published
 from .content import Content
-from .parts import limits, predictions, stopped, sustained, training
+from .parts import answers, limits, predictions, stopped, sustained, training
 from .section import Column, Section
 from .wording import EnergyRow
 
@@ -38,6 +38,7 @@ def sections(content: Content) -> list[Section]:
         *_energies(content.summaries, content.experiment.workload.sample.replace("inference", "inf.")),
         _throughput(content.summaries),
         _tokens(content.summaries),
+        answers.section(content.answers),
         backends(content),
         pays_from(content),
         limits.section(content.limits),

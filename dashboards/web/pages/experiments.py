@@ -82,8 +82,18 @@ def _shown(content: Content) -> dict[str, Any]:
         "columns": results.columns(content),
         "groups": results.groups(content),
         "warnings": content.doubts,
+        "sustained": _heated(content),
         "sections": [section for section in sections(content) if section.name != SETUP],
     }
+
+
+def _heated(content: Content) -> list[str]:
+    """The devices whose sustained loads are drawn, in the order of their charts."""
+    if not any(each.throttling for each in content.summaries):
+        return []
+    from orchestrator.report.charts import drawn_devices  # matplotlib comes with it
+
+    return drawn_devices(content.summaries)
 
 
 def _lanes(asked: Asked, ledger: Ledger, row: ExperimentRow) -> list[dict[str, Any]]:

@@ -91,7 +91,7 @@ def show_measured(spec: QueueingSpec, measured: Measured, source: str = "simulat
 
     heads = [Head(name, True) for name in ("requests", "mean ms", "p50", "p90", "p99", "p99.9", "queue", "drops")]
     rows: list[Any] = []
-    lines = theory_of(spec)
+    lines = theory_of(spec, source)
     for name, each in measured.parts:
         rows += _rows(name, each)
         rows += [_theory_row(line) for line in lines if line.part == name]

@@ -56,7 +56,7 @@ def agreement(
     with open_ledger(settings) as ledger:
         row = find_measured(ledger, experiment)
         if row.experiment.workload.dataset is None:
-            raise _no_set(row.id)
+            raise _no_set(row)
         cells = ledger.cells(row.id)
         labels = labels_of(settings, row.experiment)
         found = agreements(ledger.figures(row.id, ["predictions"]), cells, row.experiment, labels, base)
@@ -67,10 +67,13 @@ def agreement(
         hint("base", "margin", "set")
 
 
-def _no_set(experiment_id: str) -> NoData:
+def _no_set(row: ExperimentRow) -> NoData:
+    remedy = f"give one under `workload: {{dataset: ...}}` and run it: {HOW} shows how"
+    if row.experiment.workload.language_model is not None:
+        remedy = "`farm results` compares the answers of language models"
     return NoData(
-        f"{experiment_id} has no set of examples, so its configurations have predicted nothing that could be compared",
-        remedy=f"give one under `workload: {{dataset: ...}}` and run it: {HOW} shows how",
+        f"{row.id} has no set of examples, so its configurations have predicted nothing that could be compared",
+        remedy=remedy,
     )
 
 

@@ -6,6 +6,7 @@ The independent unit is the example, taken as one of those that the network will
 from __future__ import annotations
 
 from .agreement import Agreement, Row, agreements
+from .answers import AnswerRow, answer_rows
 from .cell_results import Answer, CellResult, Gap, gaps
 from .comparison import Changed, Comparison, compare
 from .margins import MarginBin, margin_bins
@@ -15,6 +16,7 @@ from .proportion import Proportion, exact, proportion, rule_of_three
 __all__ = [
     "Agreement",
     "Answer",
+    "AnswerRow",
     "CellResult",
     "Changed",
     "Comparison",
@@ -23,6 +25,7 @@ __all__ = [
     "Proportion",
     "Row",
     "agreements",
+    "answer_rows",
     "compare",
     "exact",
     "gaps",

@@ -11,11 +11,12 @@ from .power import power
 from .reconstructions import reconstructions
 from .resources import layers, memory, setup
 from .run import drift
-from .sustained import throttling
+from .sustained import drawn_devices, throttling
 from .training import training
 
 __all__ = [
     "distribution",
+    "drawn_devices",
     "drift",
     "energy",
     "latency",

@@ -39,28 +39,37 @@ PANELS = (
 Curve = tuple[str, Look, Throttling]
 
 
-def throttling(summaries: Sequence[Summary]) -> list[Chart]:
+def throttling(summaries: Sequence[Summary], width_px: float = layout.PANEL_PX) -> list[Chart]:
     """Speed under a sustained load, relative to its first minute, with what the phone told meanwhile: one chart a
     device, one curve a cell."""
+    names, colours = wording.naming(summaries), Colours.of(summaries)
+    charts = []
+    for number, own in enumerate(_by_device(summaries).values()):
+        named = {(colours.name(one), wording.cell(one, names)): one.throttling for one in own if one.throttling}
+        look = looks(list(named), colours.known)
+        curves = [(name, look[of, name], one) for (of, name), one in named.items()]
+        charts.append(_throttling(layout.device_of(own[0]), curves, f"throttling{number}", width_px))
+    return charts
+
+
+def drawn_devices(summaries: Sequence[Summary]) -> list[str]:
+    """Return the device of each chart, in their order."""
+    return [layout.device_of(own[0]) for own in _by_device(summaries).values()]
+
+
+def _by_device(summaries: Sequence[Summary]) -> dict[str, list[Summary]]:
     found: dict[str, list[Summary]] = {}
     for summary in summaries:
         if summary.throttling is not None:
             found.setdefault(f"{summary.serial} {summary.source}", []).append(summary)
-    names, colours = wording.naming(summaries), Colours.of(summaries)
-    charts = []
-    for number, own in enumerate(layout.first_panels(found).values()):
-        named = {(colours.name(one), wording.cell(one, names)): one.throttling for one in own if one.throttling}
-        look = looks(list(named), colours.known)
-        curves = [(name, look[of, name], one) for (of, name), one in named.items()]
-        charts.append(_throttling(layout.device_of(own[0]), curves, f"throttling{number}"))
-    return charts
+    return layout.first_panels(found)
 
 
-def _throttling(title: str, curves: Sequence[Curve], name: str) -> Chart:
+def _throttling(title: str, curves: Sequence[Curve], name: str, width_px: float) -> Chart:
     told = [panel for panel in PANELS if any(_points(one, panel.field)[0] for _, _, one in curves)]
     heights = [SPEED_PX, *(TOLD_PX for _ in told)]
     with style():
-        figure = new_figure(layout.PANEL_PX, sum(heights))
+        figure = new_figure(width_px, sum(heights))
         below = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         _draw_speeds(below[0], curves)
         for axes, panel in zip(below[1:], told, strict=True):

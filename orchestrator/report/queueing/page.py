@@ -58,7 +58,7 @@ def queueing_page(told: Told, pages: str = "") -> str:
     """The page; the template engine escapes every name in it. `pages`: the address of the farm's pages, where it is
     known: devices lead there."""
     links = Links(pages)
-    points = [(each, theory_of(told.spec.at_rate(each.offered_per_s))) for each in told.curve]
+    points = [(each, theory_of(told.spec.at_rate(each.offered_per_s), told.source)) for each in told.curve]
     reasons = no_product_form(told.spec) if told.spec.stations else ()
     note = f" Theory says nothing: {'; '.join(reasons)}." if reasons else ""
     drawn = {
@@ -115,7 +115,7 @@ def _facts(told: Told) -> list[tuple[str, str]]:
 
 
 def _times(told: Told) -> list[tuple[str, ...]]:
-    lines = theory_of(told.spec)
+    lines = theory_of(told.spec, told.source)
     rows: list[tuple[str, ...]] = []
     for name, each in told.measured.parts:
         for label, times in each.times:

@@ -9,18 +9,23 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from starlette.requests import Request
 
 from dashboards.web.access import ANYBODY, Access
 from dashboards.web.app import PAGES
 from dashboards.web.contents import Contents
+from dashboards.web.documents import Documents
 from dashboards.web.look import Watch
 from dashboards.web.own_figures import OwnFigures
 from dashboards.web.renderer import Renderer
 from orchestrator.ledger import ExperimentRow, Ledger
+from orchestrator.model.errors import UnknownName
+from orchestrator.report.charts import drawn_devices
 from orchestrator.report.content import Content
 from orchestrator.report.parts import answer, results
 from orchestrator.report.sections import SETUP, sections
 from tests.unit.orchestrator import make
+from tests.unit.report import everything
 from tests.unit.report.test_walk import experiment_of
 
 from .test_nights import no_farm
@@ -75,6 +80,28 @@ def test_it_says_what_the_terminal_says(ledger: Ledger, tmp_path: Path, seed: in
         for form in ("csv", "json", "parquet"):
             assert f'href="/experiments/e-1/samples.{form}"' in html
     assert 'id="results"' not in pages.main("/experiments/open-1", {}, ANYBODY)[1]
+
+
+def test_a_sustained_load_is_drawn(ledger: Ledger, tmp_path: Path) -> None:
+    """Each device's chart is a file of its own, for a wide and for a narrow screen; there are as many as devices."""
+    drawn = Drawn(lambda: ledger, tmp_path)
+    figures = OwnFigures(lambda: ledger, str)
+    pages = Renderer(lambda: ledger, Watch(lambda: ledger, no_farm), Access("t"), PAGES, drawn, figures)
+    drawn.content = found = everything.content(blocks=1, mode="sustained")
+    way = Documents(lambda: ledger, drawn, figures).ways()["/experiments/{id}/sustained{number:int}.svg"].make
+    html, devices = pages.main("/experiments/e-1", {}, ANYBODY)[1], drawn_devices(found.summaries)
+    assert devices and html.count("<picture>") == len(devices)
+
+    def asked(number: int, query: bytes = b"") -> str:
+        path = {"id": "e-1", "number": number}
+        return bytes(way(Request({"type": "http", "path_params": path, "query_string": query})).body).decode()
+
+    for number, device in enumerate(devices):
+        assert f'src="/experiments/e-1/sustained{number}.svg" alt="A sustained load: {device}"' in html
+        wide, narrow = (float(re.findall(r'width="([\d.]+)pt"', asked(number, q))[0]) for q in (b"", b"narrow=1"))
+        assert device in unescape(asked(number)) and narrow < wide
+    with pytest.raises(UnknownName, match=f"has {len(devices)} charts"):
+        asked(len(devices))
 
 
 def test_every_page_leads_to_the_glossary(ledger: Ledger, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from orchestrator.ledger import Ledger
+from orchestrator.model.device import Api
 from orchestrator.model.event import Sample
 from orchestrator.queueing.kept.columns import pack_requests, unpack_requests
 from orchestrator.queueing.measured import fill_times
@@ -15,6 +16,7 @@ from orchestrator.queueing.measures import Figure, measure
 from orchestrator.queueing.oracle import theory_of
 from orchestrator.queueing.requests import Run
 from orchestrator.queueing.spec import Answer, QueueingSpec
+from orchestrator.queueing.spec.inference import Inference
 from tests.unit.imports.conftest import Farm
 from tests.unit.imports.conftest import farm as farm
 from tests.unit.imports.conftest import ledger as ledger
@@ -62,6 +64,9 @@ def test_one_at_a_time_is_theorys_queue_and_the_first_token_waits_with_it(fixed:
     service = {**CHAT, "prompt": 64, "generate": 32} if fixed else CHAT
     spec = spec_of(0.6, 12_000, service, seed=seed % 1000)
     (line,) = theory_of(spec)
+    infer = Inference(language_model="m.onnx", backend=Api.CPU)
+    computed = spec.model_copy(update={"classes": tuple(e.model_copy(update={"infer": infer}) for e in spec.classes)})
+    assert theory_of(computed) == [line] and theory_of(computed, "phone") == [], "what was computed took its own time"
     assert line.name == ("M/D/1" if fixed else "M/G/1")
     total = measure(spec, [run(spec, seed % 1000)]).total
     assert total.first_token_s is not None

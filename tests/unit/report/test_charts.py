@@ -128,7 +128,8 @@ def drawn(name: str) -> tuple[Chart, ...]:
     ]  # fmt: skip
     found = [
         charts.latency(c.summaries, c.blocks), *charts.distribution(c.summaries, c.blocks),
-        *charts.drift(c.summaries, c.records), *charts.throttling(c.summaries), charts.setup(c.summaries),
+        *charts.drift(c.summaries, c.records), *charts.throttling(c.summaries),
+        *charts.throttling(c.summaries, NARROW_PX), charts.setup(c.summaries),
         *charts.power(c.summaries, c.records), *charts.energy(c.summaries), *singles,
     ]  # fmt: skip
     shown = tuple(chart for chart in found if chart is not None)

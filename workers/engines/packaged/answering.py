@@ -12,9 +12,9 @@ from kernels.ir.decoder import DecoderStep
 from orchestrator.model.experiment.language_model import Text
 from orchestrator.model.job import Cell, Job
 from workers.engines.agent import raise_failure
-from workers.engines.answers import answered
 from workers.engines.engine import Verdict
 from workers.engines.models import Arrays, Models
+from workers.engines.told import answered
 
 from .base import PackagedEngine
 from .program import DrivenProgram

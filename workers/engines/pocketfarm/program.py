@@ -13,9 +13,9 @@ from orchestrator.model.record import Outcome, Replan
 from workers.devices.fleet import Member
 from workers.devices.install import file_sha256, install_build
 from workers.engines.agent import expected_s, is_crash, raise_for
-from workers.engines.answers import answered
 from workers.engines.engine import Coming, Host, Measured, Program, Run, Verdict, Work
 from workers.engines.models import Arrays, predictions, verify, wrong
+from workers.engines.told import answered
 from workers.session.conditions.affinity import listed
 
 from .agent_block import block_of
