@@ -15,15 +15,15 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
     "kernels": 49_255,  # 100: tables in parts, parts of passes; 690: packed weights on GPUs and once in memory
-    "orchestrator": 57_715,  # 920: labels, complaints; 675: bundles, links to nights; 3_100: people, shares
+    "orchestrator": 57_820,  # 675: bundles, links to nights; 3_100: people, shares; 105: places of jobs kept
     "workers": 18_430,  # 55: clocks, losses of adb; 55: causes of engines; 100: versions of engines; 1_000: tools
     "device_agent": 19_480,  # 75: probabilities; 335: packed weights; 155: heat, answers served; 440: generation
     "virtual_phones": 8_325,  # 50: a screen; 55: phases of power
-    "farm": 14_410,  # 185: `farm devices` by hand; 280: bundles, HTTPS; 935: log in from afar, doors, shares
-    "dashboards": 6_660,  # 190: forms of phones, links to nights, answers shared; 965: people log in
+    "farm": 14_425,  # 280: bundles, HTTPS; 935: log in from afar, doors, shares; 15: no HTTP
+    "dashboards": 6_690,  # 190: forms of phones, answers shared; 965: people log in; 30: paced pages
     "client": 440,
-    "benchmarks": 11_915,  # 30: llama.cpp; 10: a copy at load; 210: people who read and submit; 350: tokens
-    "tests": 82_870,  # 500: hosts distrusted, bundles; 290: attackers; 1_600: shares, people, doors, webhooks
+    "benchmarks": 11_920,  # 30: llama.cpp; 10: a copy at load; 210: people who read and submit; 350: tokens
+    "tests": 82_935,  # 290: attackers; 1_600: shares, people, doors, webhooks; 65: places, no HTTP
 }
 
 

@@ -47,7 +47,7 @@ class Patient(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Tell of what is no HTTP as the API tells any fault, and close."""
-        from dashboards.api.problems import problem  # only those who send such things need it
+        from dashboards.api import problem  # only those who send such things need it
 
         remedy = "check its first line, its headers and its length"
         told = problem(400, "request", msg, remedy, {"Connection": "close"})
