@@ -158,6 +158,8 @@ def measured(chosen: argparse.Namespace) -> dict[str, object]:
         desk = Desk(farm, ledger, Inventory(redis), most=FREE)
         followed = no_op("followed", blocks=chosen.jobs)
         ledger.submit("followed", followed, expand(followed, "followed", phones[FREE:]).jobs, project="shared")
+        for process in farm.parts()["pages"]:
+            process.nice(chosen.nice)
         desk.alone(len(held))  # warm
         for turn in range(TURNS):
             has_people = bool(turn % 2)
@@ -169,13 +171,13 @@ def measured(chosen: argparse.Namespace) -> dict[str, object]:
             if crowd is not None and crowd.stdout is not None:
                 crowd.stdout.readline()  # they have begun
             found: list[Timed] = []
-            before_s, ends = farm.processor_s()["pages"], time.monotonic() + chosen.seconds
+            before, ends = farm.processor_s(), time.monotonic() + chosen.seconds
             while time.monotonic() < ends:
                 found += desk.alone(FREE * 5, f"turn-{turn}-{len(found)}")
             if crowd:
                 seen += json.loads(crowd.communicate("", timeout=GONE_S)[0])
-            spent_s = round(farm.processor_s()["pages"] - before_s, 2)
-            turns.append({"people": has_people, "pages_processor_s": spent_s, **asdict(spread(found))})
+            spent_s = {part: round(after_s - before[part], 2) for part, after_s in farm.processor_s().items()}
+            turns.append({"people": has_people, "processor_s": spent_s, **asdict(spread(found))})
             print(turns[-1], flush=True)
     return {"turns": turns, **_table(seen)}
 
@@ -209,6 +211,7 @@ def main() -> int:
     made.add_argument("--jobs", type=int, default=1000, help="of a submission")
     made.add_argument("--seconds", type=float, default=60.0, help="of a turn, of which there are four")
     made.add_argument("--every", type=float, default=5.0, metavar="S", help="seconds between two reads of a person")
+    made.add_argument("--nice", type=int, default=0, help="how much the process of the pages gives way to other parts")
     made.add_argument("--crowd", type=json.loads, default=None, help=argparse.SUPPRESS)
     made.add_argument("-o", "--output", type=Path, default=None)
     chosen = made.parse_args()

@@ -47,7 +47,7 @@ async def progress(id: Name, asked: Annotated[Asked, Depends(here)], look: bool 
     await run_in_threadpool(_let, asked, id)
     begun = await run_in_threadpool(tell, asked, id)
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
-    events = _events(lambda: LOOKS.shared(key, lambda: tell(asked, id)), begun)
+    events = _events(lambda: LOOKS.fresh(key), lambda: LOOKS.shared(key, lambda: tell(asked, id)), begun)
     return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
@@ -59,12 +59,17 @@ class _Looks:
         self._found: dict[Hashable, tuple[float, str]] = {}
         """Key -> when the next look is due, and what was seen."""
 
+    def fresh(self, key: Hashable) -> str:
+        """Return what was seen last where that is new, or another one looks again at this moment; else nothing."""
+        due, seen = self._found.get(key, (0.0, ""))
+        return seen if time.monotonic() < due else ""
+
     def shared(self, key: Hashable, tell: Callable[[], str]) -> str:
-        """Return what was seen last where that is new, or another one looks again at this moment."""
+        """Return it, or look again."""
         with self._lock:
-            due, seen = self._found.get(key, (0.0, ""))
-            if seen and time.monotonic() < due:
+            if seen := self.fresh(key):
                 return seen
+            seen = self._found.get(key, (0.0, ""))[1]
             self._found = {each: found for each, found in self._found.items() if found[0] > time.monotonic() - QUIET_S}
             self._found[key] = time.monotonic() + LOOK_S, seen
         now = tell()
@@ -76,18 +81,19 @@ class _Looks:
 LOOKS = _Looks()
 
 
-async def _events(tell: Callable[[], str], told: str) -> AsyncIterator[str]:
+async def _events(fresh: Callable[[], str], tell: Callable[[], str], told: str) -> AsyncIterator[str]:
     clock = asyncio.get_running_loop().time
     began = said = clock()
     yield f"retry: 1000\n\ndata: {told}\n\n"
-    while not json.loads(told)["finished"] and clock() < began + LASTS_S:
+    is_over = json.loads(told)["finished"]
+    while not is_over and clock() < began + LASTS_S:
         await asyncio.sleep(LOOK_S)
         try:
-            now = await run_in_threadpool(tell)
+            now = fresh() or await run_in_threadpool(tell)
         except FarmError:
             now = told  # the ledger is away: it goes on when that is back
         if now != told:
-            told, said = now, clock()
+            told, said, is_over = now, clock(), json.loads(now)["finished"]
             yield f"data: {told}\n\n"
         elif clock() > said + QUIET_S:
             said = clock()

@@ -16,8 +16,9 @@ from dashboards.answers.reading import READS
 __all__ = ["add_reads", "answers", "here"]
 
 
-def here(request: Request) -> Asked:
-    """Return the material of a request, which has passed the door."""
+async def here(request: Request) -> Asked:
+    """Return the material of a request, which has passed the door. It waits for nothing: one that is no coroutine would
+    go to a thread and back."""
     return Asked(request.app.state.sources, request.scope["actor"])
 
 

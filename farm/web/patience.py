@@ -45,6 +45,17 @@ class Patient(H11Protocol):
         super().on_response_complete()
         self._note()
 
+    def send_400_response(self, msg: str) -> None:
+        """Tell of what is no HTTP as the API tells any fault, and close."""
+        from dashboards.api import problem  # only those who send such things need it
+
+        remedy = "check its first line, its headers and its length"
+        told = problem(400, "request", msg, remedy, {"Connection": "close"})
+        head = h11.Response(status_code=told.status_code, headers=told.raw_headers, reason=b"Bad Request")
+        for event in (head, h11.Data(data=bytes(told.body)), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
     def _note(self) -> None:
         if self.conn.their_state is not self._state:
             self._since, self._bytes, self._state = self.loop.time(), 0, self.conn.their_state

@@ -71,7 +71,7 @@ def each_waits(
     """Return why each of these waiting jobs waits, by the same rule. Raises ServiceDown where the ledger is away."""
     wanted, known = list(job_ids), reasons or {}
     found: dict[str, WaitReason] = {}
-    for lane in ledger.waiting_among({*known, *wanted}):
+    for lane in ledger.listed.waiting_among({*known, *wanted}):
         others = _of_others(Counter(known[job_id] for job_id in lane if job_id in known), reasons)
         found |= {job_id: known.get(job_id, others) for job_id in lane}
     return {job_id: found.get(job_id, _of_others(Counter(), reasons)) for job_id in wanted}

@@ -35,7 +35,7 @@ from .incoming.dead_records import DeadRecords
 from .incoming.imports import Beside, Imported
 from .people.audit import Audit
 from .queue import extension
-from .queue.groups import members, waiting_groups, waiting_in_brief
+from .queue.groups import waiting_groups, waiting_in_brief
 from .queue.histories import Served, served
 from .queue.listed import Listed
 from .queue.news import News, NewsReader
@@ -207,11 +207,6 @@ class Ledger:
         """Waiting jobs by experiment and choice of devices, with those of `looked_at` that still wait."""
         with self._database.read() as connection:
             return waiting_groups(connection, looked_at, experiment_id)
-
-    def waiting_among(self, job_ids: Iterable[str]) -> list[list[str]]:
-        """Return which of these jobs wait, together those of one experiment and choice of devices."""
-        with self._database.read() as connection:
-            return list(members(connection, job_ids).values())
 
     def waiting_in_brief(self, looked_at: Iterable[str]) -> list[WaitingGroup]:
         """The same of all experiments; choices of devices without jobs of `looked_at` are one group an experiment."""

@@ -35,7 +35,7 @@ NO_USE = FairUse()
 SHARE = 0.05
 """The share of the time for placing again where nothing changed, and for saying why jobs wait."""
 FREE_S = 0.02
-"""Where to say why jobs wait costs less, it is said in each turn that changed anything."""
+"""The cost of saying why jobs wait up to which each turn says it that changed anything."""
 
 
 class Placer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, or_, 
 from orchestrator.ledger import experiments
 from orchestrator.ledger.database import Database, padded
 from orchestrator.ledger.queries import JOB_COLUMNS, job_row
+from orchestrator.ledger.queue.groups import members
 from orchestrator.ledger.queue.tallies import having, tallies
 from orchestrator.ledger.rows import OPEN, AnyRow, ExperimentRow, JobRow, JobState, block_label
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, NAMED_JOBS, TEMPLATES, number_of
@@ -66,7 +67,7 @@ class OpenJob(NamedTuple):
 
     job: str
     label: str
-    """That of all its blocks."""
+    """The name of all its blocks."""
     state: str
 
 
@@ -162,6 +163,11 @@ class Listed:
             shown = select(EXPERIMENTS).where(EXPERIMENTS.c.sequence.in_(padded(numbers[:most])))
             rows = connection.execute(shown.order_by(EXPERIMENTS.c.sequence)).all()
             return experiments.rows(connection, rows), len(numbers)
+
+    def waiting_among(self, job_ids: Iterable[str]) -> list[list[str]]:
+        """Return which of these jobs wait, together those of one experiment and choice of devices."""
+        with self._database.read() as connection:
+            return list(members(connection, job_ids).values())
 
     def waiting(self, first: int, most: int, projects: Collection[str] | None = None) -> JobPage:
         """Jobs that wait, in order of priority and submission; of these projects, or of any."""

@@ -37,7 +37,7 @@ _LANES = select(LANES.c.id, LANES.c.experiment).where(LANES.c.experiment.in_(_TH
 _PLACES = select(-JOBS.c.priority, JOBS.c.experiment, JOBS.c.sequence, JOBS.c.lane_id, JOBS.c.id, JOBS.c.state).where(
     JOBS.c.id.in_(_THESE)
 )
-"""By their ids alone: a database that is also asked for their state may look at all that wait."""
+"""Places by ids alone: a database that is also asked for their state may look at all that wait."""
 _SINCE: BindParameter[int] = bindparam("since")
 _TOUCHED = union(
     select(LANES.c.id, LANES.c.experiment).where(LANES.c.changed > _SINCE),

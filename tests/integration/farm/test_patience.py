@@ -69,6 +69,16 @@ def answer(port: int) -> bytes:
         return connection.recv(12)
 
 
+def test_what_is_no_http_is_told_as_any_fault(port: int, seed: int) -> None:
+    chance = random.Random(seed)
+    length = chance.choice(["-1", "1.5", "+3", "0x10", f"{chance.randrange(9)}, 10", "", "9" * 30])
+    for wrong in (f"Content-Length: {length}", "Transfer-Encoding: gzip", "no colon", "Host: another", "bad name: x"):
+        with closing(sent(port, f"GET /health HTTP/1.1\r\nHost: a\r\n{wrong}\r\n\r\n".encode())) as connection:
+            head, _, body = b"".join(iter(lambda: connection.recv(4096), b"")).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 ") and b"application/problem+json" in head, (wrong, head)
+        assert json.loads(body)["status"] == 400 and json.loads(body)["remedy"]
+
+
 def test_half_sent_requests_keep_nobody_out_and_end(port: int, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     chance = random.Random(seed)
     with ExitStack() as stack:
