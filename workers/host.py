@@ -117,7 +117,7 @@ class Host:
     def by_hand(self, name: str) -> None:
         """Run a person's command on a phone that no session has."""
         if not self._stopping.is_set():
-            answer_by_hand(self._farm, self._redis, name)
+            answer_by_hand(self._farm, self._redis, name, self._stopping.is_set)
 
     def _trouble(self) -> str:
         """Return why this host must not begin a session: its record would be lost. Empty: it may."""

@@ -46,6 +46,8 @@ class Placer:
         self._work = Learnt(lambda of, models: expected_s(ledger.outlook(of), models))
         self._energy = Learnt(lambda of, models: expected_energy(ledger.energies(of), models))
         self._known: object = None
+        self._devices: Mapping[str, Device] = {}
+        """Kept, so that no others get its address."""
         self._placed_at = float("-inf")
         self._placing, self._explaining = Seldom(SHARE, free_s=0.0), Seldom(SHARE, free_s=FREE_S)
         self._explained = True
@@ -62,13 +64,13 @@ class Placer:
     ) -> Placement:
         """Return what begins now, and why the first of the other jobs wait, as found out lately. `version`: another one
         where leases were acquired or ended; one that the caller knows to be gone may lack already."""
-        known = (self._queue.version, id(devices), version, len(leases), limits)
-        changed = known != self._known
+        known = (self._queue.version, version, len(leases), limits)
+        changed = known != self._known or devices is not self._devices
         again = time.monotonic() - self._placed_at >= AGAIN_S and self._placing.due
         explain = (changed or again or not self._explained) and self._explaining.due
         if not (changed or again or explain):
             return Placement((), self._waiting)
-        self._known, self._placed_at = known, time.monotonic()
+        self._known, self._devices, self._placed_at = known, devices, time.monotonic()
         self._explained = explain
         with self._placing.doing():
             if not explain:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 
 from redis import Redis
 
@@ -17,13 +18,16 @@ from workers.session.owner import claimant_of, keeper_of, refuse
 LOCK_WAIT_S = 2.0
 
 
-def answer_by_hand(settings: Settings, redis: Redis, name: str) -> None:
-    """Take a question to this host, and answer it. Raises ServiceDown where Redis is away."""
+def answer_by_hand(settings: Settings, redis: Redis, name: str, is_over: Callable[[], bool] = lambda: False) -> None:
+    """Take a question to this host, and answer it; a command is ended as soon as it `is_over`.
+
+    Raises ServiceDown where Redis is away.
+    """
     if (question := take(redis, settings.host, name)) is not None:
-        answer(redis, settings.host, name, run_by_hand(settings, question))
+        answer(redis, settings.host, name, run_by_hand(settings, question, is_over))
 
 
-def run_by_hand(settings: Settings, question: Question) -> Answer:
+def run_by_hand(settings: Settings, question: Question, is_over: Callable[[], bool] = lambda: False) -> Answer:
     """Run it; no session begins meanwhile. An answer says what stood in the way."""
     serial = question.serial
     try:
@@ -31,7 +35,7 @@ def run_by_hand(settings: Settings, question: Question) -> Answer:
             connection = find_phone(serial, server_of(settings))
             if keeper := keeper_of(connection, claimant_of(settings.state, settings.host)):
                 raise refuse(connection, keeper)
-            done, why = connection.shell_part(question.argv, question.deadline_s, question.most_bytes)
+            done, why = connection.shell_part(question.argv, question.deadline_s, question.most_bytes, is_over)
     except FarmError as e:
         return Answer.of_error(e)
     out, err = (base64.b64encode(each).decode() for each in (done.stdout, done.stderr))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
 from orchestrator.ledger import Hold, HostRow, HostState, Ledger, Quarantine
 from orchestrator.model.device import Device, Health
+from orchestrator.model.experiment import SINCE
 from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL, HostAnnouncement
 
 from .notes import with_notes
@@ -37,16 +38,23 @@ class Barred:
     """Holds that have begun."""
     reserved: tuple[Hold, ...] = ()
     """Holds that are to come."""
+    older: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Hosts of an older protocol -> the conditions that they do not know."""
 
     def applied(self, announced: Sequence[Device]) -> list[Device]:
         """Devices as placement sees them, in the order given."""
         quarantined = [*self.quarantined, *_on_hosts(announced, self.quarantined_hosts)]
         held = {hold.serial: _held(hold) for hold in sorted(self.holds, key=lambda each: not each.is_pool)}
         usable = announced
+        if self.older:
+            usable = [
+                device.model_copy(update={"unknown_conditions": self.older.get(device.facts.host, ())})
+                for device in announced
+            ]
         if held or self.closed:
             usable = [
                 _changed(_changed(device, held.get(device.serial)), self.closed.get(device.facts.host))
-                for device in announced
+                for device in usable
             ]
         return with_quarantine(usable, self.resting, quarantined)
 
@@ -64,11 +72,16 @@ class Barred:
 
 def barred(hosts: Iterable[HostAnnouncement], ledger: Ledger) -> Barred:
     """Raises ServiceDown."""
-    found = ledger.standing.bars()
-    closed = closed_hosts(hosts, found.hosts, found.faults)
+    known, found = list(hosts), ledger.standing.bars()
+    closed = closed_hosts(known, found.hosts, found.faults)
     begun = tuple(each for each in found.holds if not each.is_to_come)
     to_come = tuple(each for each in found.holds if each.is_to_come)
-    return Barred(closed, found.quarantined, found.quarantined_hosts, found.resting, begun, to_come)
+    older = {
+        host.host: tuple(name for name, protocol in SINCE.items() if host.protocol < protocol)
+        for host in known
+        if host.protocol < max(SINCE.values())
+    }
+    return Barred(closed, found.quarantined, found.quarantined_hosts, found.resting, begun, to_come, older)
 
 
 def closed_hosts(

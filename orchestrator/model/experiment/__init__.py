@@ -1,7 +1,7 @@
 """The model of an experiment file: workload, matrix, devices, sampling, conditions, quantities."""
 
 from .affinity import Affinity
-from .conditions import NEEDS, SETTLED_C, SETTLED_C_PER_MIN, Conditions, Range
+from .conditions import NEEDS, SETTLED_C, SETTLED_C_PER_MIN, SINCE, Conditions, Range
 from .dataset import MOST_SHARDS, Dataset
 from .experiment import DeviceChoice, Experiment, Name, why_taken
 from .matrix import Matrix
@@ -24,6 +24,7 @@ __all__ = [
     "SETTLED_C",
     "SETTLED_C_PER_MIN",
     "SETUP_S",
+    "SINCE",
     "SUSTAINED_MARGIN",
     "Affinity",
     "Conditions",

@@ -28,6 +28,10 @@ def lacking(conditions: Conditions, device: Device) -> tuple[str, ...]:
 
 def unmet(conditions: Conditions, device: Device) -> WaitReason | None:
     """The first condition that the device's announced state does not meet; what is not known is not a bar."""
+    if unknown := [each for each in device.unknown_conditions if getattr(conditions, each, None) is not None]:
+        host = device.facts.host
+        text = f"the worker of host {host} does not know conditions.{unknown[0]}: update pocketfarm on {host}"
+        return WaitReason(kind=WaitKind.BUSY, text=text)
     if device.facts.kind != "phone":
         return None
     unmet = {

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 
 import pytest
 from redis import Redis
 
 from orchestrator.ledger import Ledger
+from orchestrator.model.experiment import SINCE, Conditions
 from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL
+from orchestrator.model.live.waiting import WaitReason
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.spec.expansion.expand import expand
 from orchestrator.system.config import Settings
 from tests.integration.orchestrator.hosts import Host
 from tests.unit.orchestrator import make
+from tests.waiting import eventually
 
 from .conftest import Cli
 
@@ -49,6 +53,10 @@ class Lab:
         self.announce()
         return placed
 
+    def reasons(self) -> list[WaitReason]:
+        """Why jobs wait, as the scheduler found out lately."""
+        return [*self.scheduler.tick().waiting.values()]
+
     def records(self) -> list[tuple[str, int]]:
         return [(record.job_id, record.attempt) for record in self.ledger.records("e-1")]
 
@@ -67,12 +75,25 @@ def test_a_host_that_does_not_fit_gets_no_work_and_says_why(lab: Lab, cli: Cli) 
     assert lab.turn() == set()
     known = PROTOCOL if OLDEST_PROTOCOL == PROTOCOL else f"{OLDEST_PROTOCOL} to {PROTOCOL}"
     why = f"worker protocol 0, this farm works with {known}: update pocketfarm on two"
-    (reason,) = lab.scheduler.tick().waiting.values()
-    assert reason.kind == "busy" and why in reason.text
+    eventually(lambda: any(each.kind == "busy" and why in each.text for each in lab.reasons()))
     unfit = {each["facts"]["serial"]: each["state"] for each in json.loads(cli("devices", "--json")[1])}["B"]
     assert unfit["health"] == "unfit" and why in unfit["reason"]
     assert why in cli("status")[2] and why in cli("host", "list")[1]
     lab.two.protocol = PROTOCOL
+    assert lab.turn() == {"B"}
+
+
+def test_a_job_waits_for_a_host_that_knows_its_conditions(lab: Lab, seed: int) -> None:
+    """Its older worker could not read the assignment: that would count as a fault of the host, time and again."""
+    chance = random.Random(seed)
+    name, since = chance.choice(sorted(SINCE.items()))
+    lab.two.protocol = chance.randrange(OLDEST_PROTOCOL, since)
+    experiment = make.many(1, conditions=Conditions.model_validate({name: 70.0}))
+    lab.ledger.submit("e-1", experiment, expand(experiment, "e-1", [*lab.one.devices, *lab.two.devices]).jobs)
+    assert lab.turn() == {"A"}
+    why = f"the worker of host two does not know conditions.{name}: update pocketfarm on two"
+    eventually(lambda: any(why in each.text for each in lab.reasons()))
+    lab.two.protocol = since
     assert lab.turn() == {"B"}
 
 

@@ -244,7 +244,8 @@ def test_a_record_of_another_host_s_attempt_is_refused_and_changes_nothing(
     """Host `evil` knows job, attempt and token of what `lab` was given, and is quicker."""
     with Ledger(farm.ledger) as ledger:
         ledger.submit("first-1", make.many(1), JOBS[:1])
-        record = make.record(JOBS[0], attempt=1, token=begun(ledger, JOBS[0]).token)
+        token, now = begun(ledger, JOBS[0]).token, time.time()
+        record = make.record(JOBS[0], attempt=1, token=token, started_at=now, ended_at=now)
         forged = record.model_dump(mode="json") | {"ended_at": 0.5} | ({} if readable else {"schema_version": 2})
         RecordStream(redis, "evil").send(json.dumps(forged).encode(), f"{record.job_id}:1")
         assert Intake(redis, ledger).drain() == {"forged" if readable else "dead": 1}

@@ -349,6 +349,7 @@ def test_a_device_that_is_well_after_its_quarantine_is_tried_again(farm: Setting
         until = until_quarantined()
         host.announce()
         assert scheduler.tick().placed == ()  # its term is not over
+        eventually(lambda: time.time() > until + 0.02)  # no time that a host tells has yet to come
         host.devices = [make.device("A", health=Health.SICK, reason="no answer", seen_at=until + 0.01)]
         host.announce()
         scheduler.tick()

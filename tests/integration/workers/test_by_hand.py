@@ -183,6 +183,11 @@ def test_a_job_under_way_is_not_disturbed_and_time_and_output_are_bounded(
     assert isinstance(endless, Ran) and endless.code is None and endless.output == "begun\n"
     assert "went on for 0.5 s, which is the longest that it may" in endless.text
     assert [row.said for row in ledger.audit.newest(1)] == [endless.text]
+    monkeypatch.setattr(by_hand, "DEADLINE_S", 20.0)
+    stage.does = lambda mine, name: answer_by_hand(stage.host, mine, name, lambda: True)
+    stopped = acts.by_hand.shell(stage.site, BOSS, lab.serial, ["sleep 600"])
+    stage.does = lambda mine, name: answer_by_hand(stage.host, mine, name)
+    assert isinstance(stopped, Ran) and stopped.code is None and "its host is being stopped" in stopped.text
     job = make.job(candidates=(lab.serial,))
     ledger.submit("first-1", make.many(1), [job], by="operator")
     assert (begun := ledger.begin_attempt(job.job_id, lab.serial, "lab2", 60.0))

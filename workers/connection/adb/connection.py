@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -28,8 +28,8 @@ MAX_PULLED_BYTES = 1 << 30
 """The most bytes of one pulled file: no file of the farm is so long, and this host's disk is not for longer ones."""
 MAX_OUTPUT_BYTES = 64 << 20
 """A command that prints more than this is cut off: the host's memory is not the phone's to fill."""
-ANSWER_S = 5.0
-"""The time that adbd may take to say that it is there."""
+ANSWER_S, LOOK_S = 5.0, 0.5
+"""The time that adbd may take to say that it is there; and between two looks whether a command is to be ended."""
 _SHELL = "shell,v2,raw:"
 _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = 1, 2, 3, 4
 
@@ -71,9 +71,11 @@ class AdbConnection:
                 stream.write(struct.pack("<BI", _CLOSE_STDIN, 0))
             return self._collect(stream, command, mark.encode(), marks)
 
-    def shell_part(self, argv: Sequence[str], deadline_s: float, most_bytes: int) -> tuple[ShellResult, str]:
-        """Run one command, which is ended where it takes longer or prints more; what it printed until then, and which
-        bound ended it (empty: none, and its status counts)."""
+    def shell_part(
+        self, argv: Sequence[str], deadline_s: float, most_bytes: int, is_over: Callable[[], bool] = lambda: False
+    ) -> tuple[ShellResult, str]:
+        """Run one command, which is ended where it takes longer, prints more, or `is_over`; what it printed until then,
+        and why it was ended (empty: it was not, and its status counts)."""
         command = quote(argv)
         printed: dict[int, bytearray] = {_STDOUT: bytearray(), _STDERR: bytearray()}
         code, why, room = 255, "", most_bytes
@@ -82,6 +84,11 @@ class AdbConnection:
                 with suppress(BrokenPipeError, ConnectionResetError):
                     stream.write(struct.pack("<BI", _CLOSE_STDIN, 0))
                 while True:
+                    if not stream.is_ready(LOOK_S):
+                        if is_over():
+                            why = "its host is being stopped, and it was ended"
+                            break
+                        continue
                     kind, size = self._header(stream, command)
                     content = stream.read_exact(min(size, 1 if kind == _EXIT else room))
                     if kind == _EXIT:

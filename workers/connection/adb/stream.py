@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import time
 from collections.abc import Callable
 from socket import socket as Connection  # noqa: N812
@@ -39,6 +40,15 @@ class AdbStream(adbutils.AdbConnection):  # type: ignore[misc]
         if left_s <= 0:
             raise TimeoutError("deadline")
         self.conn.settimeout(left_s)
+
+    def is_ready(self, wait_s: float) -> bool:
+        """Return whether there is something to read within this time. Raises TimeoutError at the deadline."""
+        self._await()
+        if self._held:
+            return True
+        poll = select.poll()
+        poll.register(self.conn, select.POLLIN)
+        return bool(poll.poll(1000 * min(wait_s, self._ends_at - time.monotonic())))
 
     def _read_fully(self, n: int) -> bytes:
         while (missing := n - len(self._held)) > 0:
