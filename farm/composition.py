@@ -22,7 +22,7 @@ from .parts.part import Part
 from .parts.ports import Ports
 from .parts.redis_server import RedisServer
 from .parts.virtual_phones import VirtualPhones
-from .reach import reach_of
+from .reach import given_certificate, reach_of
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ def compose(
     Raises SetupError where this machine lacks a part.
     """
     reach = reach_of(settings, listen, ports) if listen else None
+    given = given_certificate(settings, listen) if listen else None
     server = RedisServer(settings.state, reach, lambda: _host_secrets(settings) if reach else {})
     phones = _phones(settings, profiles, real_phones=real_phones)
     exporter_port, note = _port(ports, "exporter_port", settings, "the metrics", "tell Prometheus")
@@ -59,7 +60,8 @@ def compose(
         files_url=reach.web_url if reach else "",
         exporter_port=exporter_port,
         pages_port=pages_port,
-        people_url=reach.people_url(people_port) if reach else "",
+        people_url=f"{settings.url}/" if settings.url else reach.people_url(people_port) if reach else "",
+        people_ca=reach.authority.certificate if reach and not given and not settings.url else None,
     )
     parts = [server.part(), *phones.parts]
     parts += [
@@ -69,7 +71,7 @@ def compose(
         *([services.web(reach)] if reach else []),
         services.exporter(exporter_port, settings.state, note),
         services.pages(pages_port, settings.state, pages_note),
-        *([services.people(reach, people_port, people_note)] if reach else []),
+        *([services.people(reach, people_port, settings.state, given, people_note)] if reach else []),
     ]
     return Composition(tuple(parts), _environment(settings, endpoints), endpoints)
 

@@ -22,7 +22,7 @@ from orchestrator.system.config import Settings
 
 from .parts import adb_server, redis_server
 from .reach import authority_of
-from .reach.certificates import RENEW_BEFORE, ends_at
+from .reach.certificates import RENEW_BEFORE, SAID_BEFORE, ends_at
 
 APT = "sudo apt-get install "
 OLDEST_PYTHON = (3, 11)
@@ -174,17 +174,23 @@ def _agent(settings: Settings) -> Iterator[Finding]:
 
 
 def _certificates(settings: Settings) -> Iterator[Finding]:
-    """Yield findings about the certificates of `farm up --listen`, where it was used."""
-    for path in sorted(authority_of(settings.state).folder.glob("*.crt")):
-        left = ends_at(path) - datetime.now(UTC)
+    """Yield findings about the certificates of `farm up --listen`, where it was used, and that of FARM_CERTIFICATE."""
+    own = sorted(authority_of(settings.state).folder.glob("*.crt"))
+    for path in [*own, *([settings.certificate] if settings.certificate else [])]:
+        try:
+            left = ends_at(path) - datetime.now(UTC)
+        except (OSError, ValueError) as e:
+            yield Finding(f"certificate {path.stem}", Verdict.WARNING, f"{path}: {e}", "renew it, or name another one")
+            continue
         found = f"{path} holds for {left.days} more days"
-        if left > RENEW_BEFORE:
+        if left > (RENEW_BEFORE if path in own else SAID_BEFORE):
             yield _ok(f"certificate {path.stem}", found)
         elif path.stem == "ca":
             mend = f"move {path.parent} aside, start the farm again, and `farm host add` every host once more"
             yield Finding("certificate ca", Verdict.WARNING, found, mend)
         else:
-            yield Finding(f"certificate {path.stem}", Verdict.WARNING, found, "start the farm again: that renews it")
+            mend = "start the farm again: that renews it" if path in own else "renew it; the farm reads the file again"
+            yield Finding(f"certificate {path.stem}", Verdict.WARNING, found, mend)
 
 
 def _disk(settings: Settings) -> Iterator[Finding]:

@@ -45,7 +45,9 @@ class Endpoints(BaseModel):
     pages_port: int = 0
     """The port of the pages, on loopback; 0: none are served."""
     people_url: str = ""
-    """The address of the pages for people of other machines (`--listen`); empty: none are served to them."""
+    """The address of the pages for people of other machines (`--listen`, `FARM_URL`); empty: they have none."""
+    people_ca: Path | None = None
+    """Certificate of the authority that they have to know; None: theirs is one that is known."""
     virtual_phones: int = 0
 
     @field_serializer("redis_password", "ledger_url", when_used="json")
@@ -56,6 +58,11 @@ class Endpoints(BaseModel):
     def pages_url(self) -> str:
         """Empty where none are served."""
         return f"http://127.0.0.1:{self.pages_port}/" if self.pages_port else ""
+
+    @property
+    def address(self) -> str:
+        """Return the address of the pages for whoever gets a link: of other machines, or of this one alone."""
+        return self.people_url or self.pages_url
 
     @property
     def api_url(self) -> str:
@@ -91,15 +98,14 @@ def read(state: Path) -> Endpoints | None:
 
 
 def pages_of(state: Path) -> str:
-    """Address of the pages of the farm that runs on this state folder; empty where none are served."""
+    """Return the address of the pages of the farm that runs on this state folder; empty where none are served."""
     found = read(state)
-    return found.pages_url if found else ""
+    return found.address if found else ""
 
 
 def address_of(settings: Settings) -> str:
     """Return the address of the pages of this farm, or of the one that one is logged in to; no stroke ends it."""
-    found = read(settings.state)
-    return (settings.server or (found.people_url or found.pages_url if found else "")).rstrip("/")
+    return (settings.server or pages_of(settings.state)).rstrip("/")
 
 
 def clear(state: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -15,9 +16,11 @@ import redis
 
 from farm import processes
 from farm.reach import Reach
+from farm.reach.address import in_url
+from farm.reach.certificates import Certificate
 from orchestrator.coordination import keys
 
-from .part import Part
+from .part import Part, nothing
 from .redis_server import RedisServer
 
 Connect = Callable[[], redis.Redis]
@@ -77,28 +80,41 @@ def web(reach: Reach) -> Part:
     return _by_tls(reach, "web", "farm.web", reach.web_port, "health", reach.web_url)
 
 
-def people(reach: Reach, port: int, note: str = "") -> Part:
-    """Serves the pages to people of other machines. It is ready when it answers."""
+def people(reach: Reach, port: int, state: Path, given: Certificate | None, note: str = "") -> Part:
+    """Serves the pages to people of other machines, with a certificate that somebody else renews, or the farm's own. It
+    is ready when it answers."""
     detail = reach.people_url(port) + note
-    return _by_tls(reach, "people", "farm.web.pages", port, "static/icon.svg", detail, "--name", reach.address)
+    part = _by_tls(reach, "people", "farm.web.pages", port, "static/icon.svg", detail, "--name", reach.address)
+    if given is None:
+        return part
+    ours = partial(processes.listens, port, state)
+    any_certificate = ssl.create_default_context()
+    any_certificate.check_hostname, any_certificate.verify_mode = False, ssl.CERT_NONE  # whose port it is, tells /proc
+    asked = f"https://{in_url(reach.bind)}:{port}/static/icon.svg"
+    command = (*part.command[: part.command.index("--certificate")], *_files(given))
+    is_ready = partial(_answers, asked, ours, any_certificate)
+    return replace(part, command=command, before_start=nothing, is_ready=is_ready)
 
 
 def _by_tls(reach: Reach, name: str, module: str, port: int, asked: str, detail: str, *more: str) -> Part:
     own = reach.certificate()
     trusted = ssl.create_default_context(cafile=reach.authority.certificate)
     command = (*PYTHON, module, "--address", reach.bind, "--port", str(port), *more)
-    bind = f"[{reach.bind}]" if ":" in reach.bind else reach.bind
 
     def renew() -> None:
         reach.certificate()
 
     return Part(
         name=name,
-        command=(*command, "--certificate", str(own.certificate), "--key", str(own.key)),
+        command=(*command, *_files(own)),
         detail=detail,
         before_start=renew,
-        is_ready=partial(_answers, f"https://{bind}:{port}/{asked}", context=trusted),
+        is_ready=partial(_answers, f"https://{in_url(reach.bind)}:{port}/{asked}", context=trusted),
     )
+
+
+def _files(own: Certificate) -> tuple[str, ...]:
+    return ("--certificate", str(own.certificate), "--key", str(own.key))
 
 
 def pages(port: int, state: Path, note: str = "") -> Part:

@@ -6,12 +6,13 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from farm.parts.ports import Ports
 from orchestrator.model.errors import SetupError
 from orchestrator.system.config import Settings
 
-from .certificates import Authority, Certificate
+from .certificates import Authority, Certificate, checked
 
 
 def authority_of(state: Path) -> Authority:
@@ -33,19 +34,30 @@ class Reach:
 
     @property
     def redis_url(self) -> str:
-        return f"rediss://{_in_url(self.address)}:{self.redis_port}/0"
+        return f"rediss://{in_url(self.address)}:{self.redis_port}/0"
 
     @property
     def web_url(self) -> str:
-        return f"https://{_in_url(self.address)}:{self.web_port}"
+        return f"https://{in_url(self.address)}:{self.web_port}"
 
     def people_url(self, port: int) -> str:
         """Return the address of the pages for people of other machines."""
-        return f"https://{_in_url(self.address)}:{port}/"
+        return f"https://{in_url(self.address)}:{port}/"
 
     def certificate(self) -> Certificate:
         """The certificate of all servers of this farm; made or renewed where that is due."""
         return self.authority.issue("farm", {self.address, self.bind, "127.0.0.1", "localhost"})
+
+
+def given_certificate(settings: Settings, address: str) -> Certificate | None:
+    """Return the files that the settings name, for people who come to an address; None: they name none. Raises
+    SetupError."""
+    if settings.certificate is None and settings.key is None:
+        return None
+    if settings.certificate is None or settings.key is None:
+        raise SetupError("a certificate and its key belong together", remedy="give both: --certificate and --key")
+    files = Certificate(settings.certificate.absolute(), settings.key.absolute())
+    return checked(files, urlsplit(settings.url).hostname or address)
 
 
 def reach_of(settings: Settings, address: str, ports: Ports) -> Reach:
@@ -83,5 +95,5 @@ def _family(address: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
-def _in_url(address: str) -> str:
+def in_url(address: str) -> str:
     return f"[{address}]" if ":" in address else address

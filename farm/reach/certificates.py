@@ -14,16 +14,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from orchestrator.model.errors import SetupError
 from orchestrator.system.private_files import make_private
 
 AUTHORITY_LIFE = timedelta(days=3650)
 LIFE = timedelta(days=397)
 RENEW_BEFORE = timedelta(days=30)
+SAID_BEFORE = timedelta(days=14)
+"""One that somebody else renews, and that ends so soon, is said to: programs that renew have done so a month before."""
 EARLIER = timedelta(days=2)
 """Certificates hold from two days ago: clocks of hosts may differ by hours."""
 
@@ -100,6 +103,31 @@ class Authority:
             return False
         same = {str(each.value) for each in names} == set(addresses)
         return found.key.exists() and same and known.not_valid_after_utc - datetime.now(UTC) > RENEW_BEFORE
+
+
+def checked(given: Certificate, name: str = "") -> Certificate:
+    """Return files that somebody else renews, if a server at this name or address (empty: any) can use them. Raises
+    SetupError."""
+    try:
+        known = x509.load_pem_x509_certificate(given.certificate.read_bytes())
+        key = serialization.load_pem_private_key(given.key.read_bytes(), None)
+        names = known.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm, x509.ExtensionNotFound) as e:
+        told = f"{given.certificate} and {given.key} are no certificate and key for a server: {e}"
+        raise SetupError(
+            told, remedy="give PEM files: the certificate with its chain, and its key, not encrypted"
+        ) from e
+    if key.public_key() != known.public_key():
+        raise SetupError(f"{given.key} is not the key of {given.certificate}", remedy="give the key that was certified")
+    has = {str(each.value) for each in names}
+    if name and name not in has and f"*.{name.partition('.')[2]}" not in has:
+        told = f"{given.certificate} is for {', '.join(sorted(has))}, and people come to {name}"
+        raise SetupError(told, remedy="give one of its names with --listen, or another certificate")
+    if known.not_valid_after_utc < datetime.now(UTC):
+        raise SetupError(
+            f"{given.certificate} ended at {known.not_valid_after_utc:%Y-%m-%d %H:%M} UTC", remedy="renew it"
+        )
+    return given
 
 
 def ends_at(certificate: Path) -> datetime:

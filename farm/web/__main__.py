@@ -35,6 +35,7 @@ def main() -> None:
         access_log=False,
         server_header=False,
         log_config=None,
+        proxy_headers=False,
     )
 
 

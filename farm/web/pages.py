@@ -9,10 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+from urllib.parse import urlsplit
 
 import uvicorn
 from redis import Redis
 from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from dashboards.api import Sources as ApiSources
 from dashboards.api import mounted
@@ -29,6 +31,7 @@ from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import begin
 
 from .patience import Patient
+from .renewal import LOOK_S, Renewal
 
 CONNECTIONS = 400
 LOOPBACK_IP = "127.0.0.1"
@@ -56,9 +59,10 @@ class Listening:
 def app_of(state: Path, listening: Listening) -> Starlette:
     """The pages of the farm of a state folder, whether it runs or not."""
     sources = Sources(state)
-    own = {each if ":" not in each else f"[{each}]" for each in (listening.name, listening.address) if each}
+    proxied = urlsplit(settings().url).hostname
+    own = {each if ":" not in each else f"[{each}]" for each in (listening.name, listening.address, proxied) if each}
     names = LOOPBACK | own
-    private = bool(listening.name) or settings().pages_private
+    private = bool(listening.name or proxied) or settings().pages_private
     access = Access(
         token_of(state),
         names=names,
@@ -75,10 +79,17 @@ def app_of(state: Path, listening: Listening) -> Starlette:
 
 def serve(state: Path, listening: Listening) -> None:
     """Serve the pages until a signal ends it."""
-    own = listening.certificate
-    app = app_of(state, listening)
     sys.setswitchinterval(GIVES_WAY_S)
-    uvicorn.run(
+    server = uvicorn.Server(config_of(app_of(state, listening), listening, settings().proxies))
+    server.run()
+    if not server.started:
+        sys.exit(1)
+
+
+def config_of(app: ASGIApp, listening: Listening, proxies: str = "") -> uvicorn.Config:
+    """Return how pages are served. `proxies`: whose word counts for whom they ask, by which scheme; nobody else's."""
+    own = listening.certificate
+    config = uvicorn.Config(
         app,
         host=listening.address,
         port=listening.port,
@@ -90,7 +101,14 @@ def serve(state: Path, listening: Listening) -> None:
         log_config=None,
         ssl_certfile=str(own.certificate) if own else None,
         ssl_keyfile=str(own.key) if own else None,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=[each.strip() for each in proxies.split(",")],
     )
+    if own:
+        config.load()
+        assert config.ssl is not None
+        config.callback_notify, config.timeout_notify = Renewal(own, config.ssl).look, LOOK_S
+    return config
 
 
 class Sources:

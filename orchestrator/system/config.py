@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from functools import lru_cache
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -85,6 +86,15 @@ class Settings(BaseSettings):
     people_port: int = Field(default=8443, ge=0, le=65535)
     """Port on which people of other machines reach the pages and the API of `farm up --listen`, by HTTPS; 0: a free
     one."""
+    certificate: Path | None = None
+    """Certificate with its chain (PEM), for the pages and the API of `farm up --listen`; None: the farm's own authority
+    signs one. A file that is renewed counts within a minute."""
+    key: Path | None = None
+    """The key of that certificate (PEM, without a passphrase)."""
+    url: str = ""
+    """https:// address by which people reach the pages, where a proxy has it; empty: that of `--listen`."""
+    proxies: str = ""
+    """Addresses and networks, with commas, of the proxies whose X-Forwarded-For and X-Forwarded-Proto are believed."""
     pages_port: int = Field(default=8420, ge=0, le=65535)
     """Port of the farm's pages, on loopback. 0: a free one."""
     pages_private: bool = False
@@ -149,6 +159,21 @@ class Settings(BaseSettings):
     where it exists."""
     engine_slot: Path | None = None
     """Lock file by which engine runs on this host's own cores take turns."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, url: str) -> str:
+        found = urlsplit(url)
+        if url and (found.scheme != "https" or not found.hostname or found.path.strip("/") or found.query):
+            raise ValueError("it is https://NAME or https://NAME:PORT, with nothing behind it")
+        return url.rstrip("/")
+
+    @field_validator("proxies")
+    @classmethod
+    def _are_addresses(cls, proxies: str) -> str:
+        for each in filter(None, proxies.split(",")):
+            ip_network(each.strip())
+        return proxies
 
     @property
     def ledger(self) -> str:

@@ -16,6 +16,8 @@ from farm.access import existing_settings, none_runs, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json, say, show_error
 from orchestrator.model.errors import FarmError, SetupError
 
+from .certificate import CertificateOption, KeyOption, with_certificate
+
 STYLES = {
     "ready": "green",
     "died": "bold red",
@@ -73,6 +75,8 @@ def up(
             "--admin", metavar="NAME", help="With --listen: let its first administrator in, by a link that counts once."
         ),
     ] = "",
+    certificate: CertificateOption = None,
+    key: KeyOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -82,7 +86,7 @@ def up(
     `farm up` resumes the jobs that were running.
 
     With --join it runs only an adb server and a worker, for the farm that wrote the file. With --listen people of other
-    machines reach the pages and the API, by HTTPS under the farm's own authority.
+    machines reach the pages and the API, by HTTPS under the farm's own authority, or with a certificate of yours.
 
     Example: `farm up --virtual 4`, `farm up --listen farm.lab --admin anna`
     """
@@ -92,8 +96,10 @@ def up(
         raise typer.BadParameter("a host of another farm lets no hosts in", param_hint="--listen")
     if admin and not listen:
         raise typer.BadParameter("give --listen, too: else nobody reaches the pages", param_hint="--admin")
+    if (certificate or key) and not listen:
+        raise typer.BadParameter("give --listen, too: it is for the pages there", param_hint="--certificate")
     run_farm(
-        settings_of(state),
+        with_certificate(settings_of(state), certificate, key),
         virtual,
         profile or [],
         usb=usb,
@@ -121,8 +127,9 @@ def _ready(found: endpoints.Endpoints, as_json: bool, admin: str, state: Path | 
     log().print(f"[bold green]The farm is up[/] (pid {found.pid}): {found.pages_url}. Ctrl-C ends it.")
     log().print(f"for programs: {found.api_url}/openapi.json", highlight=False, soft_wrap=True)
     if found.people_url:
-        ca = (settings_of(state).state / "tls" / "ca.crt").absolute()
-        from_elsewhere = f"from elsewhere: {found.people_url}, farm login {found.people_url} --ca {ca.name}  ({ca})"
+        ca = found.people_ca
+        more = f" --ca {ca.name}  ({ca})" if ca else ""
+        from_elsewhere = f"from elsewhere: {found.people_url}, farm login {found.people_url}{more}"
         log().print(from_elsewhere, markup=False, highlight=False, soft_wrap=True)
     if admin:
         _let_in(admin, state)

@@ -9,6 +9,8 @@ import typer
 from farm.access import of_a_host, settings_of
 from farm.cli.output import JsonOption, StateOption, out, print_json, say
 
+from .certificate import CertificateOption, KeyOption, with_certificate
+
 
 def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="The farm")(web)
@@ -29,6 +31,8 @@ def web(
             help="Also serve other machines, over HTTPS with a sign-in, at this name or IP of this machine.",
         ),
     ] = "",
+    certificate: CertificateOption = None,
+    key: KeyOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,11 +46,11 @@ def web(
     from dashboards.web.access import token_of
     from farm import endpoints
     from farm.parts.part import is_free
-    from farm.reach.address import authority_of, bind_of
+    from farm.reach.address import authority_of, bind_of, given_certificate
     from farm.web.pages import Listening, serve
     from orchestrator.model.errors import SetupError
 
-    settings = settings_of(state)
+    settings = with_certificate(settings_of(state), certificate, key)
     found = endpoints.read(settings.state)
     if not settings.ledger_url and (host := of_a_host(settings)):
         raise host
@@ -61,12 +65,14 @@ def web(
     listening = Listening(port=chosen)
     if listen:
         bind = bind_of(listen)
-        own = authority_of(settings.state).issue("pages", {listen, bind})
+        given = given_certificate(settings, listen)
+        own = given or authority_of(settings.state).issue("pages", {listen, bind})
         listening = Listening(bind, chosen, listen, own)
     _say(listening.url, token_of(settings.state), as_json=as_json)
     if listen:
         ca = authority_of(settings.state).certificate
-        say(f"from elsewhere, with a token of `farm tokens create`: farm login {listening.url} --ca {ca.name}  ({ca})")
+        more = "" if given else f" --ca {ca.name}  ({ca})"
+        say(f"from elsewhere, with a token of `farm tokens create`: farm login {listening.url}{more}")
     serve(settings.state, listening)
 
 

@@ -24,13 +24,11 @@ from urllib.request import urlopen
 import pytest
 import uvicorn
 from onnx import TensorProto, helper
-from starlette.applications import Starlette
 
 from dashboards.api import API
 from dashboards.web.access import token_of
 from farm.web.app import Hosts
-from farm.web.pages import Listening, app_of
-from farm.web.patience import Patient
+from farm.web.pages import Listening, app_of, config_of
 from orchestrator.acts import ACTS, RIGHTS
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.acts.submission.uploads import Uploads
@@ -234,14 +232,13 @@ def lab(seed: int) -> Iterator[Lab]:
             settings = Settings(state=state, redis_url=url, host="lab")
             with Ledger(settings.ledger) as ledger, client_of(settings) as redis:
                 host = Host(settings, redis, [make.device("A")])
-                with served(app_of(state, Listening(port=1))) as port:
+                with served(config_of(app_of(state, Listening(port=1)), Listening())) as port:
                     yield Lab(state, ledger, host, port, random.Random(seed))
 
 
 @contextmanager
-def served(app: Starlette) -> Iterator[int]:
-    """Serve an application at a free port of loopback, as the farm serves its pages."""
-    config = uvicorn.Config(app, port=0, http=Patient, log_config=None, timeout_graceful_shutdown=1)
+def served(config: uvicorn.Config) -> Iterator[int]:
+    """Serve as the farm serves its pages, at the port that this gives."""
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
