@@ -70,7 +70,17 @@ def section(command: str) -> str:
 
 
 CLI = (ROOT / "docs" / "cli.md").read_text()
-FARM_PAGES = ("way-of-a-job", "model", "scheduling", "tasks", "ledger", "people-and-api", "session", "statistics")
+FARM_PAGES = (
+    "way-of-a-job",
+    "model",
+    "scheduling",
+    "tasks",
+    "ledger",
+    "people-and-api",
+    "logging-in",
+    "session",
+    "statistics",
+)
 ENGINE_PAGES = ("plan", "frontend", "engine-gpu", "engine-cpu", "language-models")
 
 

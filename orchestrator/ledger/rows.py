@@ -272,7 +272,7 @@ class Hold:
 
     @property
     def whose(self) -> str:
-        return f"for {self.project}" if self.project else f"by {self.who}"
+        return f"for {self.project or self.who}" if self.is_reserved else f"by {self.who}"
 
     @property
     def text(self) -> str:
