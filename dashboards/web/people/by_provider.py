@@ -19,6 +19,8 @@ from .log_in import LogIn
 
 log = logging.getLogger(__name__)
 THERE, BACK = "/sign-in/provider", "/sign-in/provider/back"
+LONGEST_WAY = 500
+"""Characters of the page to which somebody goes on: a cookie keeps it."""
 COOKIE, KEPT_S = "farm_provider", 600.0
 """A cookie of this browser binds the way back to the way there: nobody is logged in by another's link."""
 
@@ -39,12 +41,13 @@ class ByProvider:
 
     def _there(self, request: Request) -> Response:
         back = request.query_params.get("back", "/")
+        back = back if is_way(back) and len(back) <= LONGEST_WAY else "/"
         try:
             url, kept = self._provider.begin(_redirect(request))
         except FarmError as e:
             return self._failed(request, back, e)
         access, response = self._log_in.access, RedirectResponse(url, 303)
-        value = access.sealed("provider", KEPT_S, back=back if is_way(back) else "/", **kept)
+        value = access.sealed("provider", KEPT_S, back=back, **kept)
         access.give(request, response, COOKIE, value, KEPT_S, path=THERE, strict=False)
         return response
 

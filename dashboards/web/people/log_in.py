@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from math import ceil
+from urllib.parse import quote
 
 from pydantic import SecretStr
 from starlette.concurrency import run_in_threadpool
@@ -23,6 +24,8 @@ from orchestrator.model.people import Use
 from .attempts import Attempts
 
 log = logging.getLogger(__name__)
+SAFE = ":/%#?=@[]!$&'()*+,"
+"""Characters that an address has as they are."""
 OWNER = ""
 """The name under which attempts at the farm's token count."""
 
@@ -141,7 +144,7 @@ class LogIn:
         """A page that leads on by itself. A browser that another site sent here shows no session to what it is sent on
         to (`SameSite=Strict`); to what a page of ours leads to, it does."""
         response = self._renderer.own_page(request, "entered.html.j2", "Logged in", {"back": back}, 200)
-        response.headers["Refresh"] = f"0; url={back}"
+        response.headers["Refresh"] = f"0; url={quote(back, safe=SAFE)}"
         return response
 
     def _asks_password(self, request: Request, wrong: str = "", token: str = "", status: int = 200) -> Response:

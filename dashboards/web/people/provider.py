@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import BoundedSemaphore, Lock
 from typing import Any
+from urllib.parse import urlsplit
 
 from authlib.integrations.requests_client import OAuth2Session, OAuthError
 from authlib.oidc.core import CodeIDToken
@@ -27,13 +28,14 @@ from orchestrator.system.config import SignOn
 log = logging.getLogger(__name__)
 DESCRIPTION = "/.well-known/openid-configuration"
 SCOPE = "openid email profile"
+ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint")
 SIGNED_BY = [f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)]
 """Signatures by a key that the provider alone has: neither `none`, nor by the secret that we have, too."""
-REPLY_S, WAITS_S, LEEWAY_S = 5.0, 0.5, 60
+REPLY_S, WAITS_S, LEEWAY_S = 5.0, 0.1, 60
 KNOWN_S, AGAIN_S = 3600.0, 10.0
 """The time for which a provider's description and keys are kept, and the least before they are asked for again."""
 MOST_BYTES = 1 << 20
-AT_ONCE = 4
+AT_ONCE = 8
 """Log-ins that wait for the provider at the same time: one that hangs takes no more of the pages' threads."""
 LONGEST = 200
 """Characters of what a provider says that are shown."""
@@ -96,9 +98,8 @@ class Provider:
             ) from e
         except (OSError, ValueError, KeyError, TypeError) as e:  # requests raises errors of OSError
             log.warning("event=provider_down error=%s", _plain(e))
-            raise ServiceDown(
-                f"the provider {of.issuer} does not answer as one does: {_plain(e)}", remedy="try again; see FARM_OIDC"
-            ) from e
+            told = f"the provider {of.issuer} does not answer as one does"
+            raise ServiceDown(told, remedy="try again; the log of the pages says what it answers") from e
         finally:
             self._turns.release()
 
@@ -129,6 +130,9 @@ class Provider:
                 found = self._json(session, self.of.issuer.rstrip("/") + DESCRIPTION)
                 if found["issuer"] != self.of.issuer:
                     raise ValueError(f"it calls itself {found['issuer']}")
+                scheme = self.of.issuer.partition(":")[0]
+                if plain := [way for way in ENDPOINTS if way in found and urlsplit(found[way]).scheme != scheme]:
+                    raise ValueError(f"{plain[0]} is no {scheme}:// address")
                 self._known = time.monotonic(), found, KeySet.import_key_set(self._json(session, found["jwks_uri"]))  # type: ignore[arg-type]
             return self._known[1]
 

@@ -57,7 +57,7 @@ FORGERIES = {
     "other key": "bad_signature",
     "cut": "bad_signature",
     "no token": "decode_error",
-    "html": "JSON object",
+    "html": "does not answer as one does",
 }
 
 
@@ -209,7 +209,8 @@ def test_who_comes_by_a_provider_is_who_was_added_and_of_its_groups(tmp_path: Pa
         for subject, why in (("2", "berta"), ("3", "nother account"), ("4", "verified"), ("6", "email"), ("7", "ci@")):
             status, _, text = Browser(browser.port).log_in(subject)
             assert status == 403 and why in text, (subject, text)
-        for back in ("//elsewhere", "https://elsewhere", "/\\elsewhere"):
+        assert Browser(browser.port).log_in("1", "/queue?\N{SNOWMAN};x")[1]["Refresh"] == "0; url=/queue?%E2%98%83%3Bx"
+        for back in ("//elsewhere", "https://elsewhere", "/\\elsewhere", "/" + "x" * 5000):
             assert Browser(browser.port).log_in("1", back)[1]["Refresh"] == "0; url=/"
         way = Browser(browser.port).way_back("1", action="deny")
         assert "error=access_denied" in way and Browser(browser.port).get(way)[0] == 403

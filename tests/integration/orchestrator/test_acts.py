@@ -301,7 +301,6 @@ COMMANDS = {
     "unschedule suite": ["nightly", "unschedule", "scheduled"],
     "revoke role": ["people", "revoke", "anna", "--project", "vision"],
     "join group": ["people", "join", "cameras", "anna"],
-    "leave group": ["people", "leave", "cameras", "bruno"],
     "remove person": ["people", "remove", "anna"],
     "add project": ["projects", "add", "speech"],
     "set project": ["projects", "set", "vision", "--share", "2"],
