@@ -20,7 +20,7 @@ LINES = {
     "device_agent": 19_545,  # 65: memory of a tree; 75: probabilities; 335: packed weights; 440: generation
     "virtual_phones": 8_325,  # 50: a screen; 55: phases of power
     "farm": 14_655,  # 175: groups, certificates, proxies; 280: bundles, HTTPS; 935: log in from afar, doors, shares
-    "dashboards": 6_965,  # 305: log-in by a provider; 190: forms of phones, answers shared; 965: people log in
+    "dashboards": 6_975,  # 315: log-in by a provider; 190: forms of phones, links to nights; 965: people
     "client": 445,
     "benchmarks": 11_975,  # 60: pairs of engines; 30: llama.cpp; 210: people who read and submit; 350: tokens
     "tests": 83_360,  # 500: hosts distrusted, bundles; 290: attackers; 1_600: shares, people, doors, webhooks

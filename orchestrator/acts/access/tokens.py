@@ -35,7 +35,8 @@ class Made(Done):
     def lines(self) -> list[str]:
         where = f" in the project {self.project}" if self.project else ""
         end = minute(self.ends_at) if self.ends_at else "it is revoked"
-        return [f"token {self.id} lets {self.person} {self.most}{where} until {end}"]
+        what = "do what their roles say" if self.most is Role.ADMINISTER else str(self.most)
+        return [f"token {self.id} lets {self.person} {what}{where} until {end}"]
 
 
 @act(ADMINISTERS)

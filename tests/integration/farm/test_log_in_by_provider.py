@@ -38,16 +38,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:authlib")
 Reply = tuple[int, http.client.HTTPMessage, str]
 Claims = dict[str, Any]
 OTHER_KEY = RSAKey.generate_key(2048, {"kid": "other"})
-LATER = int(time.time()) + 3600
 FAULTS: dict[str, tuple[str, Callable[[Claims], object]]] = {
     "nonce": ("nonce", lambda claims: claims.update(nonce="another")),
     "no nonce": ("nonce", lambda claims: claims.pop("nonce")),
     "issuer": ("iss", lambda claims: claims.update(iss="http://localhost:1")),
     "audience": ("aud", lambda claims: claims.update(aud="another")),
     "audiences": ("azp", lambda claims: claims.update(aud=["farm", "another"], azp="another")),
-    "expired": ("expired", lambda claims: claims.update(exp=LATER - 7200)),
+    "expired": ("expired", lambda claims: claims.update(exp=int(time.time()) - 3600)),
     "no end": ("exp", lambda claims: claims.pop("exp")),
-    "to come": ("future", lambda claims: claims.update(iat=LATER)),
+    "to come": ("future", lambda claims: claims.update(iat=int(time.time()) + 3600)),
     "nobody": ("sub", lambda claims: claims.pop("sub")),
 }
 """Faults of what a token claims, each with a word of the refusal; the token is signed as it should be."""
