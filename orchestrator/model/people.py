@@ -17,8 +17,10 @@ class Role(StrEnum):
     ADMINISTER = "administer"
 
     def reaches(self, least: Role) -> bool:
-        order = list(Role)
-        return order.index(self) >= order.index(least)
+        return _RANKS[self] >= _RANKS[least]
+
+
+_RANKS = {role: rank for rank, role in enumerate(Role)}
 
 
 class Door(StrEnum):
