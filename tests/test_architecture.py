@@ -75,7 +75,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 ARROWS = {
     "kernels": 69,  # angles of places become tables by their meaning
-    "orchestrator": 60,  # acts know ledger, answers, Redis and what is submitted
+    "orchestrator": 61,  # acts know ledger, answers, Redis, what is submitted, and tables of others
     "workers": 50,
     "virtual_phones": 38,
     "farm": 55,  # doors know a farm here and one elsewhere; the notebook asks the ledger itself

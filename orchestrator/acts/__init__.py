@@ -6,10 +6,11 @@ The command line, the pages, the notebook and the keeper of nights call these, a
 from orchestrator.model.people import Door
 from orchestrator.model.rights import Actor
 
-from . import by_hand, describing, devices, engines, experiments, hosts, importing, nights, reserving
+from . import by_hand, describing, devices, engines, experiments, hosts, nights, reserving
 from .access import groups, links, passwords, people, projects, sign_on, tokens, webhooks
 from .act import ACTS, ON_PAGES, RIGHTS, Act, Done, DoneBefore, Phones, PutBack, Site
 from .holding import held
+from .submission import importing
 from .submission.submit import Submission, submit
 
 __all__ = [

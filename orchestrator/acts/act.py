@@ -11,10 +11,10 @@ from inspect import signature
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar
 
 from redis import Redis
-from sqlalchemy import Connection
 
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
+from orchestrator.ledger.incoming.imports import Last
 from orchestrator.model.errors import FarmError, SetupError
 from orchestrator.model.rights import WHOLE, Actor, Place, Right, refusal
 from orchestrator.system.config import Settings
@@ -90,9 +90,9 @@ class Acting:
         """Raises SetupError."""
         return self.site.ledger
 
-    def note(self, result: Done, into: Connection | None = None) -> None:
-        """Store the row of the audit; `into`: with the transaction of this connection."""
-        self.ledger.audit.note(self.actor, self.name, result.on, result.text, into=into)
+    def row(self, result: Done) -> Last:
+        """Return what stores the row of the audit with the transaction of a connection; of None with this thread's."""
+        return lambda into: self.ledger.audit.note(self.actor, self.name, result.on, result.text, into=into)
 
     def inventory(self) -> Inventory | None:
         """Return what hosts announce; None where no farm runs."""
@@ -244,7 +244,7 @@ def act(
                 _not_again(acting)
                 result = does(acting, *args, **options)
                 if result.did and site.store is not None and not apart:
-                    acting.note(result)
+                    acting.row(result)(None)
                 if actor.once is not None:
                     acting.ledger.people.answers.keep(actor.who, actor.once, json.dumps(result.answer))
             for effect in acting.effects:

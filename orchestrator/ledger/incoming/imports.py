@@ -66,7 +66,8 @@ class Imported:
         return {"outcome": last.outcome, "cause": last.cause, "attempts": last.attempt}
 
 
-Last = Callable[[Connection], None]
+Last = Callable[[Connection | None], None]
+"""Stores what belongs to an import, with the transaction of a connection."""
 
 
 @dataclass(frozen=True)

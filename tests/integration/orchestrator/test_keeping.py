@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,17 +35,17 @@ TABLES = {
 def test_together_or_one_after_the_other(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     for turn in range(4):
-        chance = dice.getrandbits(64)
-        found = [_left(tmp_path / f"{turn}-{most}", random.Random(chance), most) for most in (1, 30)]
+        chance, now = dice.getrandbits(64), time.time()
+        found = [_left(tmp_path / f"{turn}-{most}", random.Random(chance), most, now) for most in (1, 30)]
         assert found[0] == found[1], f"seed {chance}"
 
 
-def _left(folder: Path, dice: random.Random, most: int) -> object:
-    """What becomes of the same random records where at most so many are kept at once."""
+def _left(folder: Path, dice: random.Random, most: int, now: float) -> object:
+    """What becomes of the same random records, of this time, where at most so many are kept at once."""
     folder.mkdir()
     url = f"sqlite:///{folder / 'ledger.sqlite'}"
     with Ledger(url, quarantine_after=2) as ledger:
-        sent, before = _sent(ledger, dice), ledger.news()
+        sent, before = _sent(ledger, dice, now), ledger.news()
         assert before is not None
         bodies = [(_as_sent(each, dice), "lab") for each in sent]
         parts = [bodies[start : start + most] for start in range(0, len(bodies), most)]
@@ -73,7 +74,7 @@ def _as_sent(record: Record, dice: random.Random) -> bytes:
     return body if dice.random() < 0.7 else b'{"after":{"job_id":"%d"},' % dice.randrange(9) + body[1:]
 
 
-def _sent(ledger: Ledger, dice: random.Random) -> list[Record]:
+def _sent(ledger: Ledger, dice: random.Random, now: float) -> list[Record]:
     """Records of 20 jobs on 3 phones, some of an attempt that was given up, and some twice."""
     jobs = [make.job(block=block, candidates=("A", "B", "C", f"lane {block}")) for block in range(20)]
     ledger.submit("first-1", make.experiment(), jobs)
@@ -89,8 +90,9 @@ def _sent(ledger: Ledger, dice: random.Random) -> list[Record]:
         for one in attempts:
             outcome, cause = dice.choice(ENDS)
             made = make.record(
-                job, attempt=one.attempt, token=one.token, serial=one.serial, outcome=outcome, cause=cause
-            )
+                job, attempt=one.attempt, token=one.token, serial=one.serial, outcome=outcome, cause=cause,
+                started_at=now, ended_at=now,
+            )  # fmt: skip
             records += [made] * dice.choice((1, 1, 2))
     records.append(records[0])
     dice.shuffle(records)

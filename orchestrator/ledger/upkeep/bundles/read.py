@@ -93,7 +93,7 @@ def take_in(
         blocks = _Blocks(here, templates)
         files = len(manifest.files) if keep is not None else 0
 
-        def last(connection: Connection) -> None:
+        def last(connection: Connection | None) -> None:
             if note is not None:
                 note(Brought(here.experiment, here.origin, blocks.count, True, files))(connection)
 

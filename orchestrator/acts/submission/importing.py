@@ -6,13 +6,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from orchestrator.acts.act import Acting, Done, act
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.exchange import samples
 from orchestrator.ledger.upkeep import bundles
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Right
-
-from .act import Acting, Done, act
 
 BRINGS = Right(Role.ADMINISTER, of="farm")
 
@@ -54,10 +53,10 @@ def import_bundle(acting: Acting, file: Path) -> BundleImported:
     SetupError for a file that is no bundle, or not a whole one.
     """
 
-    def note(brought: bundles.Brought) -> bundles.Last:
-        return lambda connection: acting.note(BundleImported(brought), connection)
-
-    return BundleImported(bundles.take_in(acting.ledger, file, Artifacts(acting.site.settings.state).receive, note))
+    keep = Artifacts(acting.site.settings.state).receive
+    return BundleImported(
+        bundles.take_in(acting.ledger, file, keep, lambda brought: acting.row(BundleImported(brought)))
+    )
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,6 @@ class SamplesImported(Done):
 def import_samples(acting: Acting, table: Path, name: str | None = None) -> SamplesImported:
     """Store time samples of a table as an experiment. Raises TableError, ValueError for an impossible name."""
 
-    def note(made: samples.Import) -> bundles.Last:
-        return lambda connection: acting.note(SamplesImported(made), connection)
-
-    return SamplesImported(samples.import_samples(acting.ledger, table, name, note))
+    return SamplesImported(
+        samples.import_samples(acting.ledger, table, name, lambda made: acting.row(SamplesImported(made)))
+    )
