@@ -19,7 +19,7 @@ LINES = {
     "workers": 18_740,  # 310: language models of packages; 100: versions of engines; 1_000: tools
     "device_agent": 19_480,  # 75: probabilities; 335: packed weights; 155: heat, answers served; 440: generation
     "virtual_phones": 8_325,  # 50: a screen; 55: phases of power
-    "farm": 14_415,  # 5: where answers are compared; 185: `farm devices` by hand; 280: bundles, HTTPS; 935: log in from afar, doors, shares
+    "farm": 14_415,  # 5: where answers are compared; 185: `farm devices` by hand; 280: bundles, HTTPS; 935: doors
     "dashboards": 6_695,  # 40: courses of sustained loads; 190: forms of phones, answers shared; 965: people log in
     "client": 440,
     "benchmarks": 11_915,  # 30: llama.cpp; 10: a copy at load; 210: people who read and submit; 350: tokens
