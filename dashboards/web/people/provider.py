@@ -53,7 +53,7 @@ class Provider:
         ServiceDown."""
         kept = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
         with self._session(redirect) as session:
-            way = self._described(session)["authorization_endpoint"]
+            way = self._described(session)[0]["authorization_endpoint"]
             url, _ = session.create_authorization_url(
                 way, state=kept["state"], nonce=kept["nonce"], code_verifier=kept["verifier"]
             )
@@ -68,7 +68,7 @@ class Provider:
         if "error" in query:
             raise NotAllowed(f"the provider {of.issuer} says: {_plain(query.get('error_description', query['error']))}")
         with self._session(redirect) as session:
-            described = self._described(session)
+            described, _ = self._described(session)
             token = session.fetch_token(
                 described["token_endpoint"], grant_type="authorization_code", code=query.get("code", ""),
                 code_verifier=kept["verifier"], timeout=REPLY_S, allow_redirects=False,
@@ -119,12 +119,11 @@ class Provider:
         return dict(claims)
 
     def _decoded(self, session: Any, text: str) -> jwt.Token:
-        self._described(session)
-        assert self._known is not None
-        return jwt.decode(text, self._known[2], registry=JWSRegistry(algorithms=SIGNED_BY, strict_check_header=False))
+        _, keys = self._described(session)
+        return jwt.decode(text, keys, registry=JWSRegistry(algorithms=SIGNED_BY, strict_check_header=False))
 
-    def _described(self, session: Any) -> dict[str, Any]:
-        """Return the provider's description of itself, and keep it with its keys."""
+    def _described(self, session: Any) -> tuple[dict[str, Any], KeySet]:
+        """Return the provider's description of itself, and its keys; both are kept."""
         with self._lock:
             if self._known is None or time.monotonic() - self._known[0] > KNOWN_S:
                 found = self._json(session, self.of.issuer.rstrip("/") + DESCRIPTION)
@@ -134,7 +133,7 @@ class Provider:
                 if plain := [way for way in ENDPOINTS if way in found and urlsplit(found[way]).scheme != scheme]:
                     raise ValueError(f"{plain[0]} is no {scheme}:// address")
                 self._known = time.monotonic(), found, KeySet.import_key_set(self._json(session, found["jwks_uri"]))  # type: ignore[arg-type]
-            return self._known[1]
+            return self._known[1:]
 
     def _forget(self) -> None:
         with self._lock:

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -35,10 +34,11 @@ std::optional<int64_t> tree_pss_bytes(int pid) {
     for (const std::string& thread : entries(tasks)) {
       const auto below = read_bytes(tasks + "/" + thread + "/children");
       if (!below && at == 0) return std::nullopt;
-      std::istringstream words(below ? *below : "");
-      for (int child; found.size() < kMostProcesses && words >> child;) {
-        found.push_back(child);
-        *sum += pss_bytes(child).value_or(0);  // it has ended meanwhile
+      const char* rest = below ? below->c_str() : "";
+      char* behind = nullptr;
+      for (long child; found.size() < kMostProcesses && (child = std::strtol(rest, &behind, 10)) > 0; rest = behind) {
+        found.push_back(static_cast<int>(child));
+        *sum += pss_bytes(found.back()).value_or(0);  // it has ended meanwhile
       }
     }
   }
