@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.answers import standing
+from dashboards.answers import answers
 from orchestrator.metrics.parts import LedgerPart, RedisPart
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.waiting import WaitKind
@@ -108,7 +108,7 @@ def test_why_jobs_wait_is_the_same_everywhere_and_a_wait_has_an_end(
     first, *others = json.loads(cli("status", "full", "--json")[1])["unfinished"]
     assert (len(others), first["state"]) == (2, "waiting") and why in cli("job", first["job"])[1]
     with monkeypatch.context() as few:
-        few.setattr(standing, "MOST_TOLD", 1)
+        few.setattr(answers, "MOST_TOLD", 1)
         assert json.loads(cli("status", "full", "--json")[1])["unfinished"] == [first]
     assert f"3 wait (battery): A: {why}" in cli("status", "full")[1]
     assert f"full-1: 3 wait (battery): A: {why}" in cli("status")[1].replace(open_id(cli), "full-1")
