@@ -1,4 +1,4 @@
-"""What all tests share: markers by folder, one seed for random inputs, and no process that stays behind.
+"""The part that all tests share: markers by folder, one seed for random inputs, and no process that stays behind.
 
 pytest -m unit                     tests/unit, tests/contract, tests/integration, tests/chaos have markers
 POCKETFARM_TEST_SEED=7 pytest ...  the seed that a failed run printed

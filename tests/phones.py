@@ -82,7 +82,7 @@ def disconnect(server: AdbServer, address: str) -> None:
 
 
 def _answers(server: AdbServer, address: str) -> bool:
-    """Whether it is usable now; a row may say `device` for a moment longer than the phone is there."""
+    """Return whether it is usable now; a row may say `device` for a moment longer than the phone is there."""
     if not any(row.address == address and row.state == "device" for row in server.devices()):
         return False
     try:

@@ -40,7 +40,7 @@ def required(binary: str) -> str:
 
 
 def missing(what: str) -> None:
-    """What a test needs is not on this machine: skip at home, fail in CI."""
+    """Skip at home, fail in CI: what a test needs is not on this machine."""
     verdict = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
     verdict(f"{what} is not installed on this machine")
 
@@ -89,7 +89,7 @@ class Server:
         self._process = None
 
     def mend(self) -> None:
-        """Where it has died or is stuck, start it again, and say so: a test is not to spoil the next."""
+        """Start it again where it has died or is stuck, and say so: a test is not to spoil the next."""
         if self.is_alive() and self._answers_within(START_S):
             return
         said = self._log.read_text()[-500:].strip()

@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "dashboards": ("orchestrator",),
     "farm": ROOMS,
 }
-"""What a house may import beside itself; a prefix allows all below it."""
+"""The names that a house may import beside itself; a prefix allows all below it."""
 
 FLOORS: dict[str, tuple[str, ...]] = {
     "orchestrator": (
@@ -235,8 +235,8 @@ ONLY_IN_THE_AGENTS: dict[str, tuple[str, ...]] = {
     r"\bstd::terminate\b": ("system/thread.h",),
     r"\bthread_local\b|\b__thread\b": (),
 }
-"""What may throw, end the process, read, or is a call at each use on phones (thread-local variables): a pattern in the
-agent's sources, and the files that may have it."""
+"""Code that may throw, end the process, read, or is a call at each use on phones (thread-local variables). Each is a
+pattern in the agent's sources, with the files that may have it."""
 
 LONGEST_MODULE = 450
 LOOK_AGAIN = 300
@@ -614,7 +614,7 @@ def test_a_docstring_begins_with_a_subject_or_an_imperative() -> None:
     """ "Of two sums." is a riddle; "Return the larger of two sums." is a docstring. A field's text is one, too."""
     holders = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     nodes = {module.where: module.nodes for module in MODULES.values()}
-    beside = [path for room in ("benchmarks", "scripts") for path in sorted((ROOT / room).rglob("*.py"))]
+    beside = [path for room in ("benchmarks", "scripts", "tests") for path in sorted((ROOT / room).rglob("*.py"))]
     nodes |= {path.relative_to(ROOT).as_posix(): tuple(ast.walk(ast.parse(path.read_text()))) for path in beside}
     checked = {
         f"{where}:{each.lineno}": each.value.value

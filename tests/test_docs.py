@@ -1,4 +1,4 @@
-"""What the documentation says is so: commands and options exist, examples load, links lead somewhere."""
+"""The documentation says what is so: commands and options exist, examples load, links lead somewhere."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def user_texts() -> Iterator[tuple[str, str]]:
 
 
 def synonyms(text: str) -> list[str]:
-    """What is wrong with a text; empty where it uses the words of the glossary."""
+    """Return what is wrong with a text; empty where it uses the words of the glossary."""
     return [
         f"{found[0]!r}, say {word}"
         for pattern, word in SYNONYMS.items()

@@ -1,4 +1,4 @@
-"""What an installation without this checkout holds: every file that the packages read."""
+"""An installation without this checkout holds every file that the packages read."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def told() -> tuple[tuple[str, str], ...]:
 
 
 def fault(words: str) -> str:
-    """What is wrong with `farm WORDS`; empty where the command line takes it. A command's bare name is a mention."""
+    """Return the fault of `farm WORDS`; empty where the command line takes it. A command's bare name is a mention."""
     name, *given = shlex.split(words.partition(" > ")[0].partition("[")[0].replace("...", ""))
     if name.startswith("-"):
         return "" if name in OF_FARM else f"farm itself has no option {name}"

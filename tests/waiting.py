@@ -9,9 +9,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LIMIT_S = 120.0
-"""For whatever is to happen in the end, however busy this machine is."""
+"""The limit for whatever is to happen in the end, however busy this machine is."""
 MOST_S = 0.1
-"""Between two looks, unless a test says otherwise: some states do not last."""
+"""The most time between two looks, unless a test says otherwise: some states do not last."""
 
 
 def eventually(look: Callable[[], T], limit_s: float = LIMIT_S, what: object = "", *, every_s: float = 0.02) -> T:

@@ -1,4 +1,4 @@
-"""Whether what a terminal shows can be read at every width."""
+"""Check that what a terminal shows can be read at every width."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEEPEST = 8
 
 
 def drawn(what: RenderableType, width: int) -> str:
-    """As a terminal of so many columns shows it, without colours."""
+    """Return what a terminal of so many columns shows, without colours."""
     buffer = StringIO()
     Console(file=buffer, width=width, highlight=False).print(what)
     return buffer.getvalue()
@@ -35,5 +35,5 @@ def check(render: Callable[[int], str], firsts: frozenset[str] = frozenset()) ->
 
 
 def _words(text: str) -> set[str]:
-    """Where a cell is told below its name a colon follows the name."""
+    """Return the words, less the colon that follows a name where a cell is told below it."""
     return {word.rstrip(":") for word in text.split()}

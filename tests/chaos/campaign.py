@@ -40,21 +40,21 @@ measure: {{quantities: [latency]}}
 """
 SAMPLES = 20
 MOST_BLOCKS = 1000
-"""Of one cell."""
+"""The most blocks of one cell."""
 LOOK_S = 5.0
 REST_S = 120.0
-"""For the farm to come to rest when the last job is over: receipts, settings, leases."""
+"""The time for the farm to come to rest when the last job is over: receipts, settings, leases."""
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """What is asked for."""
+    """The phones, jobs and faults that are asked for."""
 
     seed: int
     phones: int
     jobs: int
     faults: int | None
-    """At least so many; more while jobs are open. None: nothing is done to the farm."""
+    """The least number of faults; more while jobs are open. None: nothing is done to the farm."""
     limit_s: float
 
 
@@ -123,7 +123,7 @@ def _open_jobs(url: str) -> int:
 
 
 def _at_rest(farm: RunningFarm, url: str) -> dict[str, int]:
-    """What is left when the farm has come to rest, or has not within the limit."""
+    """Return what is left when the farm has come to rest, or has not within the limit."""
     end = time.monotonic() + REST_S
     while any((left := _left(farm, url)).values()) and time.monotonic() < end:
         time.sleep(0.5)
@@ -131,7 +131,7 @@ def _at_rest(farm: RunningFarm, url: str) -> dict[str, int]:
 
 
 def _left(farm: RunningFarm, url: str) -> dict[str, int]:
-    """What a farm at rest has none of."""
+    """Count the things that a farm at rest has none of."""
     spool = farm.state / "spool"
     redis = farm.redis()
     with Ledger(url) as ledger:
@@ -148,7 +148,7 @@ def _left(farm: RunningFarm, url: str) -> dict[str, int]:
 
 
 def _settings(phone: Path) -> Mapping[str, object]:
-    """What the phone itself says of its settings. The phone is the register: this is no copy of the farm's."""
+    """The phone's own word on its settings. The phone is the register: this is no copy of the farm's."""
     saved = json.loads((phone / "state.json").read_text())
     return {"settings": saved["settings"], "radios_on": saved["radios_on"]}
 

@@ -1,4 +1,4 @@
-"""Whether a history keeps the farm's promises: a pure function, in the manner of Jepsen.
+"""Judge whether a history keeps the farm's promises: a pure function, in the manner of Jepsen.
 
 Each phone is the register: it wrote down itself what ran on it.
 
@@ -18,9 +18,9 @@ from .history import Attempt, History, Hit
 RESULTS = ("ok", "invalid", "killed")
 """Outcomes that are an answer. A busy machine may make a block invalid; a phone that ends an agent is a result."""
 PHONE_FAULTS = ("unplug", "reboot", "hang", "offline", "storage_full", "kill_agent", "restart_adbd")
-"""What may rightly count against a job: the phone did it."""
+"""Faults that may rightly count against a job: the phone did it."""
 SLACK_S = 15.0
-"""How long after a phone's fault an attempt on it may still fail of it."""
+"""The time after a phone's fault in which an attempt on it may still fail of it."""
 
 
 def violations(history: History) -> list[str]:
@@ -39,7 +39,7 @@ def violations(history: History) -> list[str]:
 
 
 def accepted_jobs_are_there(history: History) -> Iterator[str]:
-    """What a client was told is accepted is in the ledger, once, with all its jobs."""
+    """An experiment that a client was told is accepted is in the ledger, once, with all its jobs."""
     found = Counter(job.experiment for job in history.jobs)
     for experiment, jobs in history.accepted.items():
         if found[experiment] != jobs:
@@ -100,7 +100,7 @@ def _by_its_phone(attempt: Attempt, hits: Iterable[Hit]) -> bool:
 
 
 def attempts_do_not_overlap(history: History) -> Iterator[str]:
-    """By the ledger's clock a job has one attempt at a time. (A phone is free before its record is taken in.)"""
+    """A job has one attempt at a time by the ledger's clock. (A phone is free before its record is taken in.)"""
     for job, found in _by_job(history.attempts).items():
         for one, next_one in pairwise(sorted(found, key=lambda attempt: attempt.began)):
             if one.ended is None or next_one.began < one.ended:

@@ -1,4 +1,4 @@
-"""What happened in a run under faults, as data: what was promised, what was done to the farm, what is left of it."""
+"""A run under faults as data: what was promised, what was done to the farm, what is left of it."""
 
 from __future__ import annotations
 
@@ -83,4 +83,4 @@ class History:
     settings: Mapping[str, tuple[object, object]]
     """Phone -> its settings before the run and after it."""
     left: Mapping[str, int] = field(default_factory=dict)
-    """What a farm at rest has none of (leases, spooled records, processes ...) -> how many there are."""
+    """Things that a farm at rest has none of (leases, spooled records, processes ...) -> how many there are."""

@@ -39,7 +39,7 @@ from .running_farm import RunningFarm
 
 EVIL = "evil"
 PAUSE_S = (0.5, 3.0)
-"""Between the end of a fault and the next one."""
+"""The shortest and the longest pause between the end of a fault and the next one."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Planned:
 
     fault: str
     target: int
-    """Which of the phones, for a fault of a phone."""
+    """The phone's place among the phones, for a fault of a phone."""
     pause_s: float
-    """Before it begins."""
+    """The pause before it begins."""
     lasts_s: float
 
 
@@ -231,7 +231,7 @@ PHONE: dict[str, tuple[Inflict, tuple[float, float]]] = {
 }
 """Faults of a phone, and how long they last."""
 FIRST = ("kill_scheduler", "cut_power", "offline", "hang", "meddle_with_messages")
-"""Of a whole farm at work nothing else in the suite tries these: even the shortest run has them."""
+"""Faults that nothing else in the suite tries on a whole farm at work: even the shortest run has them."""
 
 
 def plan(seed: int, phones: int) -> Iterator[Planned]:

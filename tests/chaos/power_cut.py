@@ -1,4 +1,4 @@
-"""What a power cut leaves of a folder: only what was flushed, as the strictest file system that POSIX allows.
+"""A power cut leaves of a folder only what was flushed, as the strictest file system that POSIX allows.
 
 A library in front of libc (`power_cut.c`) notes every fsync of the processes that run under it. A name that was not
 flushed with its folder is gone, even if its file was; a file that was not flushed is empty.
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 SPARED = ("virtual", "logs")
-"""In the state folder: virtual phones are machines of their own, and logs promise nothing."""
+"""Folders that a cut spares: virtual phones are machines of their own, and logs promise nothing."""
 FLUSH_ALL = """
 import os, sys
 for folder, below, names in os.walk(sys.argv[1]):
@@ -40,7 +40,7 @@ class Durable:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For the processes whose files are to be watched."""
+        """Variables for the processes whose files are to be watched."""
         shadow = {"DURABLE_ROOT": str(self._root), "DURABLE_SHADOW": str(self._shadow)}
         return {"LD_PRELOAD": str(self._library), **shadow}
 
@@ -59,7 +59,7 @@ class Durable:
         return lost
 
     def _settle(self) -> None:
-        """What is there now is on the disk, whatever comes."""
+        """Flush all that is there now: it is on the disk, whatever comes."""
         shutil.rmtree(self._shadow)
         self._shadow.mkdir()
         environment = {**os.environ, **self.environment}

@@ -223,7 +223,7 @@ def running_on(farm: RunningFarm, serial: str) -> bool:
 
 
 def kill(host: subprocess.Popen[bytes]) -> None:
-    """As a power cut does: all of it, and nobody cleans up."""
+    """Kill all of it as a power cut does: nobody cleans up."""
     family = psutil.Process(host.pid).children(recursive=True)
     for process in [*reversed(family), psutil.Process(host.pid)]:
         with suppress(psutil.NoSuchProcess):

@@ -234,7 +234,7 @@ def _messages() -> list[bytes]:
 
 
 def _varied(data: bytes) -> None:
-    """What `dumpsys`, `getprop`, `df`, /proc and adb print: a phone that prints less is no error."""
+    """Read it as `dumpsys`, `getprop`, `df`, /proc and adb print: a phone that prints less is no error."""
     text = data.decode(errors="replace")
     for parse in (
         *(dumpsys.parse_battery, dumpsys.parse_thermal, dumpsys.parse_power, dumpsys.parse_properties),

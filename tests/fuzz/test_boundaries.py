@@ -1,4 +1,4 @@
-"""What once was a fault stays mended, and some thousands of new random inputs for every reader."""
+"""Faults that once were found stay mended, and every reader gets some thousands of new random inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What phones and meters print, changed at random: no figure moves without a word."""
+"""Outputs of phones and meters, changed at random: no figure moves without a word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the agent calls of Android's C library, by the API level that brought it (AOSP: bionic's `lib*.map.txt`).
+"""The agent's calls of Android's C library, by the API level that brought each (AOSP: bionic's `lib*.map.txt`).
 
 21 stands for "by then". A function that is not here is looked up there before it is called. Those with 64 at their end
 are the same function there.

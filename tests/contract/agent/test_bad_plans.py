@@ -115,7 +115,7 @@ def test_bad_plan(agent: Agent, name: str) -> None:
 
 
 def test_a_plan_that_is_nested_without_end(agent: Agent) -> None:
-    """In a member that the agent does not read, and copies: the copy was a recursion, and the stack has an end."""
+    """A member is nested that the agent only copies: the copy was a recursion, and the stack has an end."""
     folder = written(agent, "cpu")
     changed(folder, setting("options", value="HERE"))
     text = (folder / "plan.json").read_text()
@@ -147,7 +147,7 @@ def test_limits_of_the_device(agent: Agent, api: str, change: Change, said: str)
 
 @pytest.mark.parametrize("api", ["opencl", "vulkan", "cpu"])
 def test_a_run_may_have_less_memory_than_the_device(agent: Agent, api: str) -> None:
-    """As a phone with so much would refuse: the allocation, its largest buffer, and by how much."""
+    """The refusal is that of a phone with so much: the allocation, its largest buffer, and by how much."""
     folder = written(agent, api)
     pools = json.loads((folder / "plan.json").read_text())["pools"]
     total, largest = sum(pool["bytes"] for pool in pools), max(pool["bytes"] for pool in pools)

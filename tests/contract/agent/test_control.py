@@ -1,4 +1,4 @@
-"""How a run is watched, ended and survives its shell."""
+"""A run is watched and ended, and survives its shell."""
 
 from __future__ import annotations
 

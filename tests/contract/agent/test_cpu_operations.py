@@ -292,7 +292,7 @@ def test_a_cache(agent: Agent, draw: np.random.Generator, op: str) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_attention(agent: Agent, draw: np.random.Generator, threads: int) -> None:
-    """Of q, k and v side by side in one row, heads in each, as one layer writes them; the result by heads or rows."""
+    """One layer writes q, k and v side by side in one row, heads in each; the result is by heads or rows."""
     calls, expected = Calls("attention"), []
     for _ in range(CASES):
         images, heads, rows, depth, columns = (int(each) for each in draw.integers(1, 8, 5))

@@ -83,7 +83,7 @@ print(pss(os.getpid()) + pss(child))
 
 
 def test_memory_of_a_tree_is_counted_once(agent: Agent) -> None:
-    """What two processes share counts once, as the kernel's proportional shares tell it to the program itself."""
+    """Memory that two processes share counts once, as the kernel's proportional shares tell the program itself."""
     sizes = [str(random.randint(1, 60)) for _ in range(2)]
     ended = run(agent, "python3", "-c", TREE, *sizes)
     told, found = int(ended.all("line")[0].text), ended.one("memory")

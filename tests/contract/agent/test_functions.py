@@ -33,7 +33,7 @@ UNARY = [name for name in CODES if name in MEANT and (name not in FUNCTIONS or F
 
 
 def _floats(rng: np.random.Generator) -> Array:
-    """Of every exponent and sign, denormal ones, infinities and NaN; a third are of usual size."""
+    """Numbers of every exponent and sign, denormal ones, infinities and NaN; a third are of usual size."""
     x = rng.integers(0, 1 << 32, COUNT, np.uint32).view(np.float32).copy()
     x[: COUNT // 3] = rng.standard_normal(COUNT // 3, np.float32) * np.float32(4)
     special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-45, -1e-45, 88.73, -87.4, -103.9, -104.1, 9.02, 0.9375]

@@ -110,8 +110,8 @@ def test_what_does_not_fit_is_refused_with_words(tmp_path: Path, agent: Agent, s
 def test_each_token_of_a_prompt_is_computed_once(
     tmp_path: Path, agent: Agent, seed: int, sources: tuple[str, ...]
 ) -> None:
-    """Behind a context of any length, by the pieces of a workload's text: inside the clock runs take as many tokens as
-    the prompt has. Pieces of other lengths fill up, or compute again: the count tells."""
+    """Runs inside the clock take as many tokens as the prompt has, behind a context of any length, by the pieces of a
+    workload's text. Pieces of other lengths fill up, or compute again: the count tells."""
     rng = np.random.default_rng(seed)
     context, prompt = int(rng.integers(0, 90)), int(rng.integers(1, 30) if rng.random() < 0.5 else rng.integers(65, 90))
     context = min(context, CONTEXT - prompt - 4)

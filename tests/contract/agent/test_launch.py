@@ -21,7 +21,7 @@ from .test_training import compiled
 
 
 def recorded(run: Ended) -> list[str]:
-    """What the set-up says of command buffers."""
+    """The set-up's words on command buffers."""
     return [event.detail for event in run.all("setup") if event.step == "record"]
 
 

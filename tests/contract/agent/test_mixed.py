@@ -91,7 +91,7 @@ def test_branches_on_both_sides(agent: Agent, gpu: Backend, pipeline: str, seed:
 
 @cache
 def convolutions() -> Graph:
-    """What im2col may divide, or not: strides, pads and dilations apart by axis, 1x1, groups, an activation."""
+    """Layers that im2col may divide, or not: strides, pads and dilations apart by axis, 1x1, groups, activation."""
     build = Builder(np.random.default_rng(2))
     x = build.input(2, 3, 13, 11)
     x = build.conv(x, 6, (3, 2), strides=(2, 1), pads=(1, 0, 2, 1), activation=("relu",))
@@ -173,7 +173,7 @@ def test_plans_that_mix_without_a_transfer_are_refused(agent: Agent, seed: int) 
 
 
 def test_a_transfer_comes_before_the_steps_behind_it(agent: Agent, seed: int) -> None:
-    """Also where they are of the side that it leaves; then both segments use its buffer, which holds one frame."""
+    """The steps may be of the side that it leaves, too; then both segments use its buffer, which holds one frame."""
     graph = load_workload(network="lenet", onnx=None, seed=seed)
     bundle = compile_graph(graph, Options("opencl", on_cpu="products"), Limits())
     (cut,) = [index for index, step in enumerate(bundle.plan.steps) if isinstance(step, Transfer)]

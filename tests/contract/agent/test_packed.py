@@ -74,7 +74,7 @@ def test_a_plan_has_the_bytes_of_the_weights(seed: int) -> None:
 
 
 def test_memory_holds_the_weights_once(agent: Agent, seed: int) -> None:
-    """Neither the compiler nor the agent has a copy of what is packed, also where two tensors are of the same bytes."""
+    """The compiler and the agent have no copy of what is packed, also where two tensors are of the same bytes."""
     rng = np.random.default_rng(seed)
     kind = str(rng.choice([*FORMATS]))
     columns, bytes_ = 512, 40 << 20

@@ -42,7 +42,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FOLDER = build.FOLDER / "build-zig"
 BUILD_S = 1500
 CHEAP = "-O0 -fno-sanitize=all"
-"""Without optimising but for the CPU backend's loops it takes half of the time, and libc++ checks its callers. The
+"""A build that optimises only the CPU backend's loops takes half of the time, and libc++ checks its callers. The
 compiler's own checks are out too: Zig builds libc++ once for each set of these."""
 VULKAN = """\
 #define VK_PLATFORM_H_ 1
@@ -52,7 +52,7 @@ VULKAN = """\
 #include <stddef.h>
 #include <stdint.h>
 """
-"""What vulkan/vk_platform.h says for Android on 32-bit ARM: pointers to Vulkan's functions have a type of their own."""
+"""Part of vulkan/vk_platform.h for Android on 32-bit ARM: pointers to Vulkan's functions have a type of their own."""
 UNUSED = (
     *("any", "atomic", "barrier", "bind", "charconv", "filesystem/*", "fstream", "ios*", "locale", "memory_resource"),
     *("optional", "ostream", "print", "random*", "regex", "shared_mutex", "strstream", "valarray", "vector"),
@@ -177,7 +177,7 @@ def test_calls_nothing_that_the_oldest_android_has_not(built: Callable[[str], Pa
 
 
 def objects(binary: Path) -> list[Path]:
-    """What was compiled of our sources for a binary."""
+    """The objects that were compiled of our sources for a binary."""
     return sorted(path for path in binary.parent.rglob("*.o") if path.stat().st_size)
 
 

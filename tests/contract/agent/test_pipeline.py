@@ -52,7 +52,7 @@ STREAMS = ("--warmup", 1, "--samples", 2, "--inferences", 3 * FRAMES + 2)
 
 @pytest.fixture(scope="module")
 def sequential(agent_binary: Path, tmp_path_factory: pytest.TempPathFactory, seed: int) -> Array:
-    """What one thread makes of the frames, one after the other."""
+    """One thread's results of the frames, one after the other."""
     agent = Agent(agent_binary, tmp_path_factory.mktemp("sequential"))
     x = frames_of(seed, 1, 3, 32, 32)
     run = agent.run(compiled("cifar10_quick", "sequential"), {"data": x}, "--threads", 1, *STREAMS)

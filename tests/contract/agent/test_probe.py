@@ -1,4 +1,4 @@
-"""What the agent says of devices, and that it never takes another than was asked."""
+"""The agent tells of devices, and never takes another than was asked."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def refusing(folder: Path, draw: random.Random) -> tuple[str, str]:
 
 @pytest.mark.parametrize("number", range(4))
 def test_each_library_that_cannot_be_used_has_its_reason(agent: Agent, seed: int, number: int) -> None:
-    """That line decides a phone that nobody has seen: absent, closed, of another kind, or a driver that refuses."""
+    """The reason decides a phone that nobody has seen: absent, closed, of another kind, or a driver that refuses."""
     libraries = agent.folder / "libraries"
     libraries.mkdir()
     cause, says = refusing(libraries, random.Random(f"{seed}/{number}"))

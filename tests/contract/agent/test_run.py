@@ -148,7 +148,7 @@ def test_cache_is_used_and_a_damaged_one_is_not(agent: Agent, api: str, seed: in
     step = {"opencl": "build", "vulkan": "pipeline"}[api]
 
     def cached(**environment: str) -> tuple[bool, bool, list[str]]:
-        """Whether programs came from the cache, whether they were kept, and warnings."""
+        """Return whether programs came from the cache, whether they were kept, and warnings."""
         run = agent.run(bundle, {"x": vector(seed)}, "--cache-dir", cache, **environment)
         np.testing.assert_allclose(run.output(), vector(seed) * 2, rtol=1e-6)
         (event,) = [e for e in run.all("setup") if e.step == step]
@@ -166,7 +166,7 @@ def test_cache_is_used_and_a_damaged_one_is_not(agent: Agent, api: str, seed: in
 
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
 def test_another_device_of_the_driver_finds_no_program(agent: Agent, api: str, seed: int) -> None:
-    """What a driver says of itself and its device is part of the key: programs of another are never tried."""
+    """A driver's words on itself and its device are part of the key: programs of another are never tried."""
     bundle, cache = Draft(api, [combine("x", "x", "y")]).bundle(), agent.folder / "cache"
     other = {"POCL_DEVICES": "basic"} if api == "opencl" else {"LP_NATIVE_VECTOR_WIDTH": "128"}
     step = {"opencl": "build", "vulkan": "pipeline"}[api]

@@ -1,4 +1,4 @@
-"""What the sampling thread reads, when, and what it says of itself."""
+"""The sampling thread: what it reads, when, and what it says of itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KGSL = "sys/class/kgsl/kgsl-3d0"
 MALI = "sys/class/misc/mali0/device"
 ENDLESS = ("--idle-ms", 120_000, "--power-period-ms", 10)
 PERIOD_NS = 100_000_000
-"""Of rails."""
+"""The least time between two readings of rails."""
 CLUSTERS = {"policy0": (1_401_600, 1_785_600, (0, 1)), "policy2": (2_400_000, 2_841_600, (2,))}
 
 
@@ -108,7 +108,7 @@ def test_skin(agent: Agent, text: str, expected: int) -> None:
 
 
 def test_processor_time_of_the_phone_is_its_own(agent: Agent) -> None:
-    """Of 200 ticks that pass, 150 are busy, more than this process could have taken."""
+    """The phone is busy in 150 of 200 ticks that pass, more than this process could have taken."""
     root, journal = write_nodes(agent.folder, {"proc/stat": "cpu  1000 0 0 1000 0 0 0 0 0 0"}), agent.folder / "journal"
     process = agent.start(small("cpu"), {"x": vector(1)}, *ENDLESS, "--journal", journal, POCKETFARM_SYSROOT=root)
     await_text(journal, '"power"')
@@ -228,7 +228,7 @@ def test_many_short_inferences_stay_cheap(agent: Agent) -> None:
 
 
 def threads_of(pid: int) -> list[tuple[str, int]]:
-    """Of each thread: the cores that it may use, and its niceness."""
+    """The cores that each thread may use, and its niceness."""
     told = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         status = dict(line.split(":", 1) for line in (task / "status").read_text().splitlines())

@@ -37,7 +37,7 @@ class Watched:
         (agent.folder / "vk_layer_settings.txt").write_text(SETTINGS.format(log=self._log))
 
     def run(self, bundle: Bundle, inputs: dict[str, Array], *options: object) -> str:
-        """What the layer has to say."""
+        """Return what the layer has to say."""
         ended = self._agent.run(
             bundle, inputs, *options, VK_INSTANCE_LAYERS=LAYER, VK_LAYER_SETTINGS_PATH=str(self._agent.folder)
         )
@@ -57,7 +57,7 @@ def without_barrier() -> tuple[Bundle, dict[str, Array]]:
 
 @pytest.fixture
 def watched(agent: Agent) -> Watched:
-    """With proof that the layer is there and sees a barrier that is missing."""
+    """The agent under the layer, with proof that this is there and sees a barrier that is missing."""
     found = Watched(agent)
     if "SYNC-HAZARD" not in (said := found.run(*without_barrier())):
         pytest.skip(

@@ -123,7 +123,7 @@ Vulkan as NVIDIA's driver deals them out: a work-item holds words, and has those
 of others through arrays of the kernel, `lefts_of_all` and `rights_of_all`, a vector of 16 bytes each."""
 _OF_ALL = tuple(LocalArray(f"{name}_of_all", "GROUP", storage="raw8") for name in ("lefts", "rights"))
 HELD = Limits(matrix_units=((16, 16, 16), (16, 8, 16)), subgroup_size=32, max_work_group=1024)
-"""Of a device whose matrices are NVIDIA's."""
+"""The limits of a device whose matrices are NVIDIA's."""
 
 
 def hold(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import side_by_side
 
 OPSET = 13
-"""To which older models are converted."""
+"""The opset to which older models are converted."""
 REFUSED = Path(__file__).with_name("onnx_cases_refused.txt")
 """Cases of operators of which no variant is taken. A new line is a step back."""
 SLOW = ("attention", "averagepool", "lppool", "maxpool")
@@ -65,7 +65,7 @@ class Case:
 
     @property
     def operator(self) -> str:
-        """Of a single node; of an expanded function the case's name says it."""
+        """The operator of a single node; of an expanded function the case's name says it."""
         return str(self.model.graph.node[0].op_type) if len(self.model.graph.node) == 1 else "(several)"
 
     def load(self, path: Path, activations: tuple[str, ...]) -> Graph:
@@ -80,7 +80,7 @@ class Case:
         return load_onnx(path)
 
     def variants(self) -> Iterator[tuple[str, ...]]:
-        """Which inputs are activations: all, those of fp32, the first of these."""
+        """The inputs that are activations, by variant: all, those of fp32, the first of these."""
         floats = tuple(name for name, array in self.inputs.items() if array.dtype == np.float32)
         yield from dict.fromkeys((tuple(self.inputs), floats, floats[:1]))
 
@@ -89,7 +89,7 @@ class Case:
         return {name: x if x.dtype.kind in "biu" else x.astype(np.float32) for name, x in arrays.items()}
 
     def faults(self, got: Arrays) -> str:
-        """What differs from the outputs that ONNX gives; empty: nothing."""
+        """The first difference from the outputs that ONNX gives; empty: none."""
         for name, wanted in self.outputs.items():
             found = got[name]
             for axis in range(found.ndim):  # as many along it as the input decides
@@ -108,7 +108,7 @@ class Case:
 
 @dataclass
 class Found:
-    """What the import made of a case: graphs of the variants that it takes, why it refuses the others."""
+    """The outcome of a case's import: graphs of the variants that it takes, why it refuses the others."""
 
     case: Case
     graphs: list[Graph] = field(default_factory=list)
@@ -171,7 +171,7 @@ def _array(folder: Path, kind: str, index: int) -> Array:
 
 
 def _precision(graph: Graph) -> type[np.floating[Any]]:
-    """That in which ONNX computes its cases where something is rounded to a whole number: a half is one there only."""
+    """Return ONNX's own fp32 where something is rounded to a whole number: a half is one there only. Else fp64."""
     maps = [node.attributes["expression"] for node in graph.nodes if node.op == "map"]
     rounds = any(step.function == "round" for each in maps for step in program_of(each).instructions)
     return np.float32 if rounds else np.float64
@@ -199,7 +199,7 @@ def imported(case: Case, path: Path, *, single: bool = False) -> Found:
 
 @cache
 def limits_here(binary: Path, api: str) -> Limits:
-    """Of the device that the agent takes: a CPU and a GPU behind one interface are given other kernels."""
+    """The limits of the device that the agent takes: a CPU and a GPU behind one interface are given other kernels."""
     return limits_of(find_device(Probed(binary, Path()), api))
 
 
@@ -256,7 +256,7 @@ def _run_all(found: Sequence[Found], api: str) -> None:
 
 
 def agent_says(some: Sequence[Found], folder: Path, api: str) -> dict[str, str]:
-    """As `through_agent`; where one case stops all, or takes all the time, each by itself."""
+    """The faults as `through_agent` tells them; where one case stops all, or takes all the time, each by itself."""
     wrong = _in_time(some, folder, api)
     if len(wrong) < len(some) or len(some) == 1:
         return wrong

@@ -131,7 +131,7 @@ def drawn(rng: np.random.Generator, number: int) -> Case | None:
 
 
 def judged(name: str, graph: onnx.GraphProto, given: Arrays) -> Case | None:
-    """As `drawn`, of this graph and these inputs."""
+    """A case as `drawn` gives it, of this graph and these inputs."""
     opset = max(SINCE.get(node.op_type, OPSET) for node in graph.node)
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=10)
     options = onnxruntime.SessionOptions()

@@ -25,7 +25,7 @@ import onnxruntime
 from .onnx_cases import Case, Found, imported, nodes, operators
 
 NEWEST_IR, NEWEST_OPSET = 12, 25
-"""That onnxruntime knows; a node that came later is refused by both."""
+"""The newest that onnxruntime knows; a node that came later is refused by both."""
 LIMIT_S = 20.0
 LARGEST = 1e5
 Array = np.ndarray[Any, Any]
@@ -180,7 +180,7 @@ def mutated(rng: np.random.Generator, case: Case, path: Path) -> Mutated | None:
 
 
 def computed(model: onnx.ModelProto, inputs: Arrays) -> Arrays | None:
-    """By onnxruntime, in a process of its own; None where it refuses, dies or takes too long."""
+    """The outputs by onnxruntime, in a process of its own; None where it refuses, dies or takes too long."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     child = multiprocessing.get_context("fork").Process(target=_compute, args=(model, inputs, theirs))
     child.start()
@@ -209,7 +209,7 @@ def _compute(model: onnx.ModelProto, inputs: Arrays, to: Connection) -> None:
 
 
 def cases(rng: np.random.Generator, count: int, path: Path) -> Iterator[Mutated]:
-    """So many, of the operators whose cases are made quickly."""
+    """Yield so many mutations, of the operators whose cases are made quickly."""
     every = nodes(operators())
     while count:
         with np.errstate(all="ignore"):  # the root of a negative number is NaN in both

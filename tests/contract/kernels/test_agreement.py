@@ -78,7 +78,7 @@ SEEN: dict[str, set[str]] = {
 def test_the_agent_agrees_however_the_host_reaches_memory(
     agent: Agent, backend: str, transfers: str, shaders: Path
 ) -> None:
-    """Where both see memory lies what SEEN says, and no other."""
+    """Memory that host and device both see holds what SEEN says, and no other."""
     options = Options(backend, transfers=transfers)  # type: ignore[arg-type]
     plan = compile_graph(block(), options, Limits(), spirv_cache=shaders).plan
     seen = {buffer.role for buffer in plan.buffers if _pool(plan, buffer.pool).memory == "host_visible"}
@@ -128,7 +128,7 @@ def test_the_agent_agrees_with_every_tile_through_local_memory(agent: Agent, alg
 
 @pytest.mark.parametrize("backend", ["opencl", "vulkan"])
 def test_convolutions_of_few_pixels_divide_their_depth(agent: Agent, backend: Backend, shaders: Path) -> None:
-    """Of 8192 and 9216 inputs to 126 outputs on 18 pixels: one work-group for each tile leaves 132 units idle."""
+    """One work-group for each tile of 8192 and 9216 inputs to 126 outputs on 18 pixels leaves units of 132 idle."""
     build = Builder()
     other = build.input(2, 126, 3, 3, name="other")
     x = build.conv(build.input(2, 8192, 3, 3), 126, (1, 1), residual=other, activation=("relu",))

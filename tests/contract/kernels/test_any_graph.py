@@ -31,7 +31,7 @@ from tests.unit.kernels.back.graphs import densely_connected, joined_twice
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 EXAMPLES = {"opencl": 4, "vulkan": 6, "cpu": 40}
 BOUNDS = {"fp32": 1e-4, "relaxed": 1e-4, "fp16": 2e-2}
-"""Of a few operations in a row; `auto` may take Winograd, and instance normalisation magnifies."""
+"""Error bounds of a few operations in a row; `auto` may take Winograd, and instance normalisation magnifies."""
 
 
 USUAL = 0.3
@@ -54,7 +54,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compiled(graph: Graph, options: Options, limits: Limits, budget: float, shaders: Path) -> Bundle:
-    """Within this share of the memory that it takes by itself. Graphs that are refused do not count."""
+    """Compile within this share of the memory that it takes by itself. Graphs that are refused do not count."""
     try:
         bundle = compile_graph(graph, options, limits, spirv_cache=shaders)
         if budget < 1:
@@ -67,7 +67,7 @@ def compiled(graph: Graph, options: Options, limits: Limits, budget: float, shad
 
 
 def shares_buffers(plan: Plan) -> bool:
-    """Whether a buffer is read in one part and written in another.
+    """Return whether a buffer is read in one part and written in another.
 
     The layer knows of whole buffers only, and asks for a barrier that is not needed.
     """

@@ -113,7 +113,7 @@ def test_first_layers_read_rows_where_they_lie(agent: Agent, isa: str) -> None:
 
 @pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
 def test_dense_layers_normalisation_and_boxes_across_channels(agent: Agent, isa: str) -> None:
-    """Among them dense layers of rows that they normalise: there is no step for it."""
+    """Some of the dense layers normalise their rows: there is no step for it."""
     build, outputs = Builder(), []
     normed = int(build.rng.integers(2))
     for number, rows in enumerate((1, 2, 17, 30)):
@@ -175,7 +175,7 @@ def test_a_network_of_every_kind_of_layer(agent: Agent, algorithm: str) -> None:
 
 @pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
 def test_layers_end_in_functions(agent: Agent, isa: str) -> None:
-    """Of every algorithm, with a reshape between them, and not where the layer's own result is read."""
+    """Layers of every algorithm do, also with a reshape in between, and not where the layer's own result is read."""
     build, outputs = Builder(), []
     for number, (_, expression) in enumerate(AT_END.values()):
         x = build.input(2, 24, 12, 13, name=f"x{number}")

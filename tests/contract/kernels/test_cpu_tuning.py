@@ -49,7 +49,7 @@ def run_trial(agent: Agent, plan: Trial, passes: int) -> Ran:
 
 
 def network_error(agent: Agent, graph: Graph, tuned: dict[str, Choice]) -> float:
-    """Of the network with these choices, which its plan must name."""
+    """The error of the network with these choices, which its plan must name."""
     bundle = compile_graph(graph, Options("cpu", threads=THREADS, tuned=tuned), Limits())
     chosen = [words for name, words in bundle.plan.options.items() if name.startswith("algorithm:")]
     wanted = [tuned.get(key) or default_choice(layer, CPU, Limits()) for key, layer in distinct(graph, CPU).items()]

@@ -36,13 +36,13 @@ def quantized(x: Array) -> tuple[Array, Any]:
 
 
 def quantized_weights(weight: Array) -> tuple[Array, Array]:
-    """By output channel, the first axis."""
+    """The weights in whole numbers and their scales, by output channel, the first axis."""
     scale = (np.abs(weight.astype(np.float64)).reshape(len(weight), -1).max(axis=1) / 127).astype(np.float32)
     return np.rint(weight / scale.astype(np.float64).reshape(-1, *[1] * (weight.ndim - 1))), scale
 
 
 def expected(graph: Graph, inputs: dict[str, Array]) -> dict[str, tuple[Array, Array, Array]]:
-    """Of each layer, whose inputs are known: in whole numbers, in fp64, and how far apart these may be."""
+    """The outputs of each layer whose inputs are known: in whole numbers, in fp64, and how far apart these may be."""
     out = {}
     for node in graph.nodes:
         if node.op not in ("conv", "dense") or node.inputs[0] not in inputs:
@@ -133,7 +133,7 @@ def test_layers_end_in_functions(agent: Agent, api: Backend) -> None:
 
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
 def test_a_gpu_gives_the_numbers_of_the_cpu(agent: Agent, api: Backend) -> None:
-    """To the last bit on drivers that divide exactly, as PoCL and lavapipe do, with tiles of phones and of desktops."""
+    """The last bit is equal on drivers that divide exactly (PoCL, lavapipe), with tiles of phones and of desktops."""
     build = Builder()
     k, groups = int(build.rng.integers(1, 40)), 16 * int(build.rng.integers(1, 3))
     pads = tuple(build.rng.integers(0, 3, 4).tolist())

@@ -29,7 +29,7 @@ class Chain:
         self.pairs: list[str] = []
 
     def pair(self, source: str) -> str:
-        """With a step and a zero of its own, int8 or uint8."""
+        """Add a pair with a step and a zero of its own, int8 or uint8."""
         name, kind = f"{source}.d", self.rng.choice([np.uint8, np.int8])
         zero = kind(np.iinfo(kind).min + self.rng.integers(60, 196))
         self.constants |= {f"{name}.s": np.float32(self.rng.uniform(0.005, 0.03)), f"{name}.z": zero}
@@ -39,7 +39,7 @@ class Chain:
         return name
 
     def conv(self, source: str, channels: int, k: int, **attributes: Any) -> str:
-        """With weights on a grid."""
+        """Add a convolution with weights on a grid."""
         name, groups = f"c{len(self.nodes)}", attributes.get("group", 1)
         window = attributes.get("kernel_shape", [1, 1])
         size = (k, channels // groups, *window)
@@ -94,7 +94,7 @@ class Chain:
 
 @pytest.mark.parametrize("where", ["generic", "avx2", "avx512f", "opencl", "vulkan"])
 def test_whole_numbers_are_handed_on(agent: Agent, tmp_path: Path, seed: int, where: str) -> None:
-    """On a GPU as on the CPU, to the last bit: PoCL and lavapipe divide exactly."""
+    """A GPU computes as the CPU does, to the last bit: PoCL and lavapipe divide exactly."""
     on_gpu = where in ("opencl", "vulkan")
     for number in range(1 if on_gpu else 3):
         rng = np.random.default_rng([seed, number, 110])

@@ -58,7 +58,7 @@ def in_8_bits(agent: Agent, graph: Graph, x: Array, where: str = "avx512f") -> t
 def test_a_layer_is_computed_in_the_models_own_numbers(
     agent: Agent, tmp_path: Path, seed: int, layer: str, kind: Any, where: str
 ) -> None:
-    """To the last unit, also where inputs saturate, weights fill a part of their range and zero lies anywhere."""
+    """Sums are right to the last unit; inputs saturate, weights fill a part of their range, zero lies anywhere."""
     shape, weight_shape, attributes = LAYERS[layer]
     rng, least = np.random.default_rng([seed, 108]), np.iinfo(kind).min
     zero, step = kind(rng.integers(256) + least), np.float32(rng.uniform(0.005, 0.02))
@@ -119,7 +119,7 @@ def test_a_network_that_onnxruntime_quantized(
 
 
 def test_of_two_equal_pairs_one_is_left(agent: Agent, tmp_path: Path, seed: int) -> None:
-    """Behind a pooling and a concat; a pair of other steps stays, and all is what onnxruntime computes."""
+    """The second lies behind a pooling and a concat; a pair of other steps stays. onnxruntime computes the same."""
     rng = np.random.default_rng([seed, 111])
     nodes, constants = (
         [],

@@ -75,7 +75,7 @@ def _near(draw: np.random.Generator, shape: tuple[int, ...], spread: float) -> A
 def errors(
     agent: Agent, graph: Graph, options: Options, limits: Limits, shaders: Path, isa: str = ""
 ) -> dict[str, float]:
-    """Of each output, in norm; inputs whose names begin with "spread" are not nearly equal."""
+    """The error of each output, in norm; inputs whose names begin with "spread" are not nearly equal."""
     draw, stored = generator(1), graph.constants
     inputs = {n: _near(draw, graph.shapes[n], 1 if n.startswith("spread") else 0.02) for n in graph.inputs}
     bundle = compile_graph(graph, options, limits, spirv_cache=shaders)

@@ -258,7 +258,7 @@ def stored_for(tile: UnitTile) -> Graph:
 
 
 def _facts(agent: Agent, api: Backend) -> ApiFacts:
-    """Of the API's device that the agent takes by itself."""
+    """Facts of the API's device that the agent takes by itself."""
     probed = agent.call([str(agent.binary), "probe"]).all("probe")
     facts: ApiFacts = next(event.facts for event in probed if event.facts.api == api)
     return facts

@@ -60,7 +60,7 @@ def test_what_others_read_of_one_stays_beside_it(
 def test_large_and_small_numbers_are_normalised(
     agent: Agent, api: Backend, precision: Precision, shaders: Path
 ) -> None:
-    """Along rows, rows of no whole vectors, channels, and groups of channels; a half is infinite from 65520 on."""
+    """Sums go along rows, odd rows too, channels, and groups of channels; a half is infinite from 65520 on."""
     scales = {"small": 1e-4, "large": 300.0, "largest": 1e4}
     shapes = {"row": ((3, 36), 1), "odd": ((2, 5, 33), 2), "channel": ((2, 12, 3, 5), 1), "group": ((2, 4, 50), 2)}
     graph = side_by_side({f"{scale}.{name}": norms(*given) for scale in scales for name, given in shapes.items()})
@@ -99,7 +99,7 @@ NEAR = {
     "": [True], "sum": [False], "mean of another": [False], "added": [False], "squares of another": [],
     "squares of x": [], "not squared": [], "no root": [], "epsilon behind the root": [], "upside down": [],
 }  # fmt: skip
-"""Whether the normalisations that are found take off a mean: what is not x less its mean may still have an RMS norm."""
+"""Form -> whether each normalisation found takes off a mean: what is not x less its mean may still have an RMS norm."""
 
 
 def test_what_is_nearly_a_layer_normalisation_is_not_taken_for_one(agent: Agent, shaders: Path) -> None:

@@ -23,7 +23,7 @@ from .onnx_cases import REFUSED, Found, exported, imported, limits_here, nodes, 
 MOST_REFUSED, FEWEST_MODELS = 81, 109
 """These only move towards each other's end: fewer are refused, more models are taken."""
 OPERATORS, IN_THE_AGENT = 24, 12
-"""How many are tried in one run; `python -m tests.contract.kernels.onnx_cases cpu opencl vulkan` tries all."""
+"""The numbers tried in one run; `python -m tests.contract.kernels.onnx_cases cpu opencl vulkan` tries all."""
 
 
 @pytest.fixture(scope="module")

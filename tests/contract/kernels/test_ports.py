@@ -28,7 +28,7 @@ APIS = pytest.mark.parametrize("api", ["opencl", "vulkan"])
 
 
 def steps(plan: Plan, kernel: str) -> int:
-    """How many dispatches of kernels whose name begins so."""
+    """Count the dispatches of kernels whose name begins so."""
     names = {program.id: program.kernel for program in plan.programs}
     return sum(isinstance(step, Dispatch) and names[step.program].startswith(kernel) for step in plan.steps)
 
@@ -153,7 +153,7 @@ def read_too() -> Graph:
 def test_last_layers_in_halves_store_single_precision(
     agent: Agent, api: Backend, precision: Precision, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:
-    """Without a step more, and rounded to halves only where they move or compare such, or rows must be cut to size."""
+    """They take no step more, and round to halves only where they move or compare such, or rows must be cut to size."""
     options, limits = Options(api, "fp16"), DESKTOP
     if precision not in TOLERANCE:
         matrices.hold(monkeypatch)

@@ -1,4 +1,4 @@
-"""What the APIs let a device compute roughly, and a network may magnify: quotients, logarithms of numbers near one."""
+"""Functions that an API lets a device compute roughly, and a network may magnify: quotients, logarithms near one."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_quotients_are_exact_and_logarithms_near_one_are_good(agent: Agent, api:
 
 @pytest.mark.parametrize("api", ["opencl", "vulkan", "cpu"])
 def test_casts_round_to_the_nearest_half(agent: Agent, api: Backend, seed: int) -> None:
-    """Of every exponent, of ties, and about the ends of what halves hold; against NumPy and ml_dtypes."""
+    """Numbers are of every exponent, ties, and about the ends of what halves hold; against NumPy and ml_dtypes."""
     rng, edges = np.random.default_rng(seed), np.float32([65504, 65519.99, 65520, 2.0**-14, 2.0**-24, 2.0**-25])
     ties = (rng.integers(0, 1 << 18, 4096, np.uint32) * 0x2000 + 0x1000 + (0x33 << 24)).view(np.float32)
     any_bits = rng.integers(0, 1 << 32, 8192, np.uint32).view(np.float32)

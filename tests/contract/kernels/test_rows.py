@@ -59,7 +59,7 @@ def test_an_encoder_takes_few_kernels(agent: Agent, api: Backend, precision: str
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @APIS
 def test_windows_are_attended_where_their_rows_lie(agent: Agent, api: Backend, precision: str, shaders: Path) -> None:
-    """By the small tile and, of one compute unit, by the large one."""
+    """The small tile does so and, on one compute unit, the large one."""
     graph = side_by_side(
         {
             "plain": windows(2, 6, 3, 2, 8), "rolled": windows(2, 8, 4, 3, 16, rolled=2),
@@ -124,7 +124,7 @@ def test_an_encoder_whose_matrices_stay_in_registers_computes_the_same(
 def test_rows_that_nobody_reads_are_not_computed(
     agent: Agent, api: Backend, batch: int, heads: int, shaders: Path
 ) -> None:
-    """Of the first of two layers all are read, of the second one row a picture, and beside it two of others."""
+    """All rows of the first of two layers are computed, and of the second, behind its q, k and v, two of a sequence."""
     width = 16 * heads
     whole = encoder(batch, 21, heads, 16, layers=2)
     cut = Node("cut", "slice", whole.outputs[:1], ("cut:0",), {"axis": 1, "start": 5, "stop": 7})
@@ -167,7 +167,7 @@ def test_rows_are_written_as_the_products_behind_them_have_them(
     agent: Agent, tile: str, normed: tuple[int, int], copied: tuple[int, int], monkeypatch: pytest.MonkeyPatch,
     shaders: Path,
 ) -> None:  # fmt: skip
-    """By normalisations and by a dense layer, whose own tile reads such rows or others."""
+    """Normalisations write so, and a dense layer whose own tile reads such rows or others."""
     matrices.hold(monkeypatch)
     limits = replace(matrices.HELD, unified_memory=False)
     wide = {"dense52": {"product": f"matrix_units {tile}"}}

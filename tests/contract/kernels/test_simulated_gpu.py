@@ -56,7 +56,7 @@ class Simulator:
         (agent.folder / "vendors" / "oclgrind.icd").write_text(f"{library}\n")
 
     def run(self, bundle: Bundle, inputs: dict[str, object], *options: object) -> str:
-        """What Oclgrind has to say."""
+        """Return what Oclgrind has to say."""
         environment = {
             "OCL_ICD_VENDORS": f"{self._agent.folder / 'vendors'}/",
             "OCLGRIND_DATA_RACES": "1",
@@ -159,7 +159,7 @@ MERGED = {"separable": 3, "squeeze": 3}
 """Plans of layers that compute those before them, and how many do."""
 KERNELS = ("conv_separable", "conv_taking", "conv_squeeze")
 DESKTOP = (*MERGED, "first layers", "last layers")
-"""What a GPU with memory of its own computes in its own way."""
+"""Plans that a GPU with memory of its own computes in its own way."""
 PLANS: dict[str, Callable[[], tuple[Graph, Options]]] = {
     "convolutions": convolutions,
     "separable": lambda: (separable(), Options("opencl")),

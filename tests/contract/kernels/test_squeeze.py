@@ -76,7 +76,7 @@ def test_two_layers_of_single_pixels_are_one_step(
 
 
 def test_infinite_channels_leave_those_that_do_not_exist_alone(agent: Agent, shaders: Path) -> None:
-    """Of three hidden channels and seven outputs the next in each stack would be 0 times infinity."""
+    """The next after three hidden channels and seven outputs in each stack would be 0 times infinity."""
     build = Builder()
     x = build.conv(build.input(1, 4, 1, 1), 8, (1, 1), groups=2, activation=("relu",))
     first = build.conv(x, 3, (1, 1), activation=("relu",))

@@ -285,7 +285,7 @@ DRAWS: Draws = (
     _clip, _reduce, _best, _top, _cumulated, _gather, _move, _move, _turned,
 )  # fmt: skip
 MOVES: Draws = (_cast, _unary, _top, _move, _move, _turned, _turned)
-"""Those that move numbers, and between which a type changes."""
+"""Draws that move numbers, and between which a type changes."""
 
 
 def drawn(rng: np.random.Generator, number: int, draws: Draws) -> Case | None:

@@ -36,29 +36,29 @@ class Rig:
     source: PowerMeter
     scope: Scope
     tolerance: float
-    """Of mean power, as a share."""
+    """The tolerance of mean power, as a share."""
     events: Callable[[], list[Rails]] = list
-    """What the agent said in the meantime."""
+    """The agent's readings in the meantime."""
     breaks: Callable[[], None] | None = None
     """None: nothing of it can break on the way."""
     mends: Callable[[], None] = lambda: None
     handles: Callable[[], int] = lambda: 0
-    """What is left open."""
+    """The number of things left open."""
     gain: bool = True
-    """Whether its gain is uncertain."""
+    """True: its gain is uncertain."""
     seen_s: Callable[[float], float] = lambda host_s: host_s
     """The time of the signal that lay before the source at a time of this host."""
     unsure_s: Callable[[float], float] = lambda host_s: 0.0
-    """By how much that may have been later, since something was just being written."""
+    """The time by which that may have been later, since something was just being written."""
     gathered: bool = False
-    """Whether a reading is the mean of what was written since the one before."""
+    """True: a reading is the mean of what was written since the one before."""
     held_j: Callable[[float, float], float] | None = None
     """The energy between two times of this host of a momentary power that was written late; None: the signal's."""
 
 
 @dataclass
 class Workbench:
-    """What rigs are built on."""
+    """The bench that rigs are built on."""
 
     folder: Path
     patch: pytest.MonkeyPatch
@@ -247,7 +247,7 @@ def model(bench: Workbench) -> Rig:
 
 
 def odpm(bench: Workbench) -> Rig:
-    """What the agent would have read every 50 ms since it was last asked, on its clock."""
+    """A rig of what the agent would have read every 50 ms since it was last asked, on its clock."""
     from workers.power.odpm import Odpm
 
     shift_s = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()

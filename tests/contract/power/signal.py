@@ -15,7 +15,7 @@ from pathlib import Path
 MEAN_W, SWING_W, PERIOD_S = 2.0, 1.0, 0.5
 MOST_W = MEAN_W + SWING_W
 STEADY_S = 0.01
-"""Between two turns of a thread that sleeps 2 ms, where other threads of its process compute."""
+"""The most time between two turns of a thread that sleeps 2 ms, where other threads of its process compute."""
 
 
 def power_w(host_s: float) -> float:
@@ -36,7 +36,7 @@ def overwrite(path: Path, text: str) -> None:
 
 
 class Seen:
-    """What was last written, at any time: a file is as late as its writer, and that is not the source's error."""
+    """The value last written, at any time: a file is as late as its writer, and that is not the source's error."""
 
     def __init__(self) -> None:
         self._of_s: list[float] = []
@@ -65,7 +65,7 @@ class Log(Seen):
         self.note(of_s)
 
     def unsure_s(self, host_s: float) -> float:
-        """By how much a reader at this time may have found a later one: what was being written may have been there."""
+        """The time by which a reader may have found a later one: what was being written then may have been there."""
         return self._of_s[max(0, bisect_right(self._of_s, host_s) - 1)] - self.seen_s(host_s)
 
     def held_j(self, begin_s: float, end_s: float) -> float:

@@ -32,7 +32,7 @@ from .rigs import RIGS, Rig, Workbench, csv_of_a_slow_meter, monsoon, workbench
 pytestmark = pytest.mark.long
 
 WINDOW_S = 1.3
-"""Not a multiple of the signal's period: a mean over the wrong window shows."""
+"""A window that is not a multiple of the signal's period: a mean over the wrong one shows."""
 LATE_S = 0.06
 """A shift that must show."""
 SHORT_S = 0.9
@@ -45,10 +45,10 @@ class Measured(NamedTuple):
     rig: Rig
     series: PowerSeries
     begin_s: float
-    """On the device's clock."""
+    """The beginning on the device's clock."""
     end_s: float
     lost_s: float
-    """For how long this machine kept source or test from running: what the signal did then, no source can tell."""
+    """The time that this machine kept source or test from running: what the signal did then, no source can tell."""
 
     def check_energy(self) -> None:
         truth = truth_j(self.rig, self.series)
@@ -102,13 +102,13 @@ def holes_s(series: PowerSeries) -> float:
 
 
 def energy_j(series: PowerSeries) -> float:
-    """From the first reading to the last: steps of means, or trapezoids."""
+    """Return the energy from the first reading to the last: steps of means, or trapezoids."""
     pairs = list(pairwise(zip(series.t_ns, series.power_w, strict=True)))
     return sum((t1 - t0) / 1e9 * (p1 if series.is_mean else (p0 + p1) / 2) for (t0, p0), (t1, p1) in pairs)
 
 
 def ends_s(series: PowerSeries) -> tuple[float, float]:
-    """Of this host's CLOCK_MONOTONIC."""
+    """Return the first and the last reading's time by this host's CLOCK_MONOTONIC."""
     shift_s = boottime_s() - time.monotonic()
     return series.t_ns[0] / 1e9 - shift_s, series.t_ns[-1] / 1e9 - shift_s
 
@@ -134,7 +134,7 @@ def test_times_are_the_devices_and_rise(measured: Measured) -> None:
     shift_s = boottime_s() - time.monotonic()
 
     def expected(late_s: float) -> Iterator[float]:
-        """What a source so late would have told; of what was really there to be read, however late its writer was."""
+        """Yield what a source so late would have told of what was really there, however late its writer was."""
         for (t0, a), (t1, b) in pairwise((t / 1e9, rig.seen_s(t / 1e9 - shift_s - late_s)) for t in series.t_ns):
             if rig.gathered:
                 yield (signal.energy_j(b) - signal.energy_j(a)) / (b - a) if b > a else signal.power_w(b)

@@ -202,7 +202,7 @@ def libiio(vendor: Vendor) -> dict[str, ModuleType]:
 
 
 def nvml_seen_s(host_s: float) -> float:
-    """When NVML's counter has moved last."""
+    """Return the moment at which NVML's counter has moved last."""
     return host_s // 0.02 * 0.02
 
 

@@ -57,7 +57,7 @@ class Adb:
         eventually(connected, timeout_s)
 
     def stay_awake(self) -> None:
-        """As a session of the farm has it: a detached program stands still on a phone that sleeps."""
+        """Keep the phone awake as a session does: a detached program stands still on a phone that sleeps."""
         self.shell("settings put system screen_off_timeout 2147483647; input keyevent KEYCODE_WAKEUP")
 
     def state(self) -> str:

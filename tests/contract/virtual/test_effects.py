@@ -64,10 +64,10 @@ def timed(phone: PhoneStatus) -> list[int]:
 def test_slower_clocks_stop_the_agent_now_and_again_and_draw_less(
     run_agent: Any, control: ControlClient, phone: PhoneStatus
 ) -> None:
-    """How often it is stopped is no measure on a busy machine: it stops when it would have its turn."""
+    """The number of its stops is no measure on a busy machine: it stops when it would have its turn."""
 
     def mean_w() -> float:
-        """In a second and a half of the model's time."""
+        """Return the mean over a second and a half of the model's time."""
         eventually(lambda: control.truth(phone.name).load > 0)
         first = control.truth(phone.name)
         eventually(lambda: control.truth(phone.name).t_ns > first.t_ns + 1_500_000_000)
@@ -98,7 +98,7 @@ def test_the_slow_build_is_braked_and_no_other(run_agent: Any, control: ControlC
 
 
 def is_stopped(phone: PhoneStatus, looks: int = 1) -> bool:
-    """Whether a process of the phone stands still at this moment, or one of some moments."""
+    """Tell whether a process of the phone stands still at this moment, or at one of some moments."""
     paths = [Path(f"/proc/{process.pid}/stat") for process in ProcessTable().of(phone.root)]
     for _ in range(looks):
         if any(path.read_text().rpartition(")")[2].split()[0] == "T" for path in paths):

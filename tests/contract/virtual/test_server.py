@@ -76,7 +76,7 @@ def has_ended(pid: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_its_end_ends_what_runs_inside(tmp_path: Path, adb_port: int, number: int) -> None:
-    """After SIGKILL nobody is there to do it, so that the next start does."""
+    """Nobody is there to do it after SIGKILL, so that the next start does."""
     with start_phones(tmp_path, ["nexus_5"]) as phones:
         (phone,) = phones.phones
         program = tmp_path / "program"

@@ -79,7 +79,7 @@ class Host:
         return self.take()
 
     def is_quiet(self, for_s: float = 0.3) -> bool:
-        """Whether nothing comes for a while."""
+        """Tell whether nothing comes for a while."""
         self.socket.settimeout(for_s)
         try:
             self.socket.recv(1, socket.MSG_PEEK)

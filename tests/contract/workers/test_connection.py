@@ -1,4 +1,4 @@
-"""What every `DeviceConnection` keeps to, whatever the transport."""
+"""The promises that every `DeviceConnection` keeps, whatever the transport."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_device_that_is_there_but_does_not_end_is_slow(connection: DeviceConne
 def test_the_deadline_of_a_batch_is_for_each_of_its_commands(
     phone: AdbConnection, running: tuple[PrivateAdb, VirtualPhones]
 ) -> None:
-    """As on a phone where each command starts a virtual machine; all of them together last longer than the deadline."""
+    """Each is slow, as on a phone where it starts a virtual machine; together they last longer than the deadline."""
     _, phones = running
     phones.control.fault("*", SlowCommands(each_s=0.2))
     began = time.monotonic()

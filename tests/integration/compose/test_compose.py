@@ -106,7 +106,7 @@ def test_the_image_takes_all_that_is_shipped() -> None:
 
 
 def ignored(path: str) -> bool:
-    """Whether .dockerignore keeps a path out of the image: the last line decides that matches it or a folder of it."""
+    """Tell whether .dockerignore keeps a path out of the image: the last line that matches it or its folder decides."""
     verdict = False
     for line in (ROOT / ".dockerignore").read_text().split():
         parts = Path(path).parts
@@ -210,7 +210,7 @@ def test_prometheus_finds_its_files() -> None:
 
 
 def test_docker_accepts_it(tmp_path: Path) -> None:
-    """Only where some version of Docker's compose is installed; an engine is not needed."""
+    """Some version of Docker's compose has to be installed; an engine is not needed."""
     command = compose_command()
     text = TEXT if len(command) > 1 else TEXT.replace("name: pocketfarm\n", "")  # version 1 knows no name
     (tmp_path / "compose.yaml").write_text(text)

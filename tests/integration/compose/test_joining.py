@@ -35,7 +35,7 @@ from .test_compose import SERVICES
 
 @dataclass(frozen=True)
 class Stack:
-    """What compose gives its services, in folders of the test."""
+    """The paths, password and ports that compose gives its services, in folders of the test."""
 
     root: Path
     password: str
@@ -79,7 +79,7 @@ class Stack:
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Stack:
-    """With the certificates made."""
+    """A stack with the certificates made."""
     required("redis-server")
     (tmp_path / "data").mkdir()
     made = Stack(tmp_path, secrets.token_hex(24), free_port(), free_port(), free_port())

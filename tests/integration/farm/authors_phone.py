@@ -55,7 +55,7 @@ def recording(folder: Path, to: Path) -> Path:
 
 
 def logged(path: Path) -> Logged:
-    """What is no layer of the network is left out; the same layer may be logged in several runs."""
+    """Return each layer's times in ms, of all runs that logged it; what is no layer of the network is left out."""
     found: Logged = defaultdict(list)
     for line in re.finditer(r"^(\w+) \(ms\):?\s*([\d.]+)$", path.read_text(), re.MULTILINE):
         if float(line[2]) > 0:
@@ -64,7 +64,7 @@ def logged(path: Path) -> Logged:
 
 
 def means(layers: Logged) -> Logged:
-    """As the study has it: a block profiles fewer passes than the eleven that were logged."""
+    """Return each layer's mean, as the study has it: a block profiles fewer passes than the eleven that were logged."""
     return {name: [mean(times)] for name, times in layers.items()}
 
 

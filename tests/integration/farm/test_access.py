@@ -1,4 +1,4 @@
-"""What a host may do: the farm's own Redis with TLS and access lists, its files over HTTPS, and a hostile host."""
+"""The rights of a host: the farm's own Redis with TLS and access lists, its files over HTTPS, and a hostile host."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ HOSTILE: dict[str, Callable[[Redis], Any]] = {
 
 
 def spoilt(evil: Redis, chance: random.Random) -> None:
-    """What a host may make of its own keys."""
+    """Spoil some of the host's own keys in the ways that it may."""
     makes: list[Callable[[str], object]] = [
         lambda key: evil.set(key, chance.choice(["", "nonsense", "{", "9" * 400, "x" * 2_000_000])),
         lambda key: evil.hset(key, mapping={"token": "x", "expires_at": "inf", "job_id": "y"}),
@@ -279,7 +279,7 @@ def secret_of(farm: Farm, name: str) -> bytes:
 def test_a_host_with_more_than_its_share_loses_what_it_has(
     redis: Redis, evil: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And no other host anything."""
+    """No other host loses anything."""
     monkeypatch.setattr(keys, "HOST_BYTES", 1 << 20)
     assert Leases(redis).acquire(assignment(7))
     before = redis.keys("*")
@@ -340,7 +340,7 @@ def test_a_hostile_host_is_refused(redis: Redis, host: Redis, evil: Redis, what:
 def test_a_forged_record_is_set_aside_under_the_forger_s_name(
     farm: Farm, redis: Redis, host: Redis, evil: Redis
 ) -> None:
-    """In its own stream it may send what it wants: tokens are no secret."""
+    """A host may send what it wants in its own stream: tokens are no secret."""
     job = make.job()
     with Ledger(farm.settings.ledger) as ledger:
         ledger.submit("first-1", make.many(1), [job])
@@ -413,7 +413,7 @@ def test_who_joins_learns_at_once_what_keeps_him_out(farm: Farm, tmp_path: Path)
 def test_who_joins_waits_for_a_farm_that_is_away_or_whose_certificate_begins_later(
     farm: Farm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a power cut the host may be up first, or its clock behind."""
+    """The host may be up first after a power cut, or its clock behind."""
     lab = farm.hosts["lab"]
 
     class Left(Exception):
@@ -630,7 +630,7 @@ def test_an_upload_is_no_longer_than_it_says(farm: Farm, length: bytes) -> None:
 
 
 def test_a_postgres_with_the_farm_s_certificate(farm: Farm, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """As docs/howto/several-hosts.md says: `sslmode=verify-full` against the farm's own authority."""
+    """It is as docs/howto/several-hosts.md says: `sslmode=verify-full` against the farm's own authority."""
     from tests.servers import private_postgres
 
     folder = tmp_path_factory.mktemp("pg-tls")

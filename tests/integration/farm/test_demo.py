@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["farm"]
 MODULE, FUNCTION = SCRIPT.split(":")
 INSTALLED = ["-c", f"import sys; from {MODULE} import {FUNCTION}; sys.exit({FUNCTION}())"]
-"""What the installed `farm` does."""
+"""Python's arguments that do what the installed `farm` does."""
 
 
 def interrupted(folder: Path, words: str, times: int, program: Sequence[str]) -> tuple[int, str]:

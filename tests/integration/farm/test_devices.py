@@ -166,7 +166,7 @@ STEERING += ("[link=http://evil]", "\ud83d")
 
 
 def steered(value: Any, chance: random.Random) -> Any:
-    """With characters that steer a terminal in every text that is free."""
+    """Return the value with characters that steer a terminal in every text that is free."""
     if isinstance(value, dict):
         return {key: steered(each, chance) if key not in FIXED else each for key, each in value.items()}
     if isinstance(value, list):

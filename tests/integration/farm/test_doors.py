@@ -106,7 +106,7 @@ class Both:
 
 
 def _fixed(text: str) -> str:
-    """Without the moments at which something was asked or seen."""
+    """Return the text without its address and the moments at which something was asked or seen."""
     text = re.sub(r'"(generated_at|seen_at|since|at|earliest|latest)": [0-9.e+]+', r'"\1": 0', text)
     text = re.sub(r"\d\d\d\d-\d\d-\d\d \d\d:\d\d(:\d\d)?", "TIME", text)
     return re.sub(r"http://127\.0\.0\.1:\d+/?", "", text)
@@ -179,7 +179,7 @@ def test_an_experiment_that_is_sent_is_that_of_its_file(
 def test_who_logs_in_needs_no_more_words(
     both: Both, told: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not where a farm of this machine is named; what cannot be done from afar says so."""
+    """The login does not count where a farm of this machine is named; what cannot be done from afar says so."""
     kept, url = tmp_path / "config" / "login.json", f"http://127.0.0.1:{both.lab.port}"
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FARM_REDIS_URL")

@@ -1,4 +1,4 @@
-"""Whose answer on the exporter's port is believed, and which port is taken where the usual one is not free."""
+"""The answer on the exporter's port that is believed, and the port that is taken where the usual one is not free."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Lab:
         return placed
 
     def reasons(self) -> list[WaitReason]:
-        """Why jobs wait, as the scheduler found out lately."""
+        """Return the reasons why jobs wait, as the scheduler found out lately."""
         return [*self.scheduler.tick().waiting.values()]
 
     def records(self) -> list[tuple[str, int]]:

@@ -468,7 +468,7 @@ CODE = ("command", "files", "models", "file", "agent", "driver", "builds", "engi
 
 
 def test_who_may_submit_brings_no_code(lab: Lab, seed: int) -> None:
-    """Only who administers the farm does; what is refused so is in the audit."""
+    """Nobody does but who administers the farm; what is refused so is in the audit."""
     chance = random.Random(seed)
     more = [{"workload": [{"network": "lenet"}, {"command": "./a"}]}, {"workload": {"model": "m.pte"}}]
     for named in [*FILES, *more, {"sides": {"baseline": {"engine": {"command": "FILE"}}, "candidate": {}}}]:

@@ -273,7 +273,7 @@ def test_a_provider_that_is_away_or_another_is_said(tmp_path: Path, provider: So
 def test_a_proxy_is_believed_where_the_settings_name_it(
     trusted: bool, tmp_path: Path, provider: Somebodys, seed: int
 ) -> None:
-    """What a stranger says of who asks, and how, is not believed; nor what a client said to a proxy that is."""
+    """A stranger's word of who asks, and how, is not believed; nor is a client's to a proxy that is."""
     chance, provider.fault = random.Random(f"{seed}:{trusted}"), ""
     proxies = chance.choice(["127.0.0.1", "10.0.0.0/8, 127.0.0.0/8"] if trusted else ["", "10.0.0.0/8", "127.0.0.2"])
     with farm(tmp_path, provider, proxies) as (browser, ledger):

@@ -169,7 +169,7 @@ def addresses(pages: Farm) -> list[str]:
 def test_every_page_is_readable_by_everybody(
     pages: Farm, chromium: Browser, width: int, scheme: Any, every: int
 ) -> None:
-    """At a desk and on a phone, light and dark: axe-core finds nothing, nothing runs over the edge, nothing is run."""
+    """Desk and phone, light and dark: axe-core finds nothing, nothing runs over the edge, nothing is run."""
     faults: list[str] = []
     context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
@@ -215,8 +215,8 @@ def test_what_was_imported_under_a_serial_is_tagged(pages: Farm, tmp_path: Path)
 
 
 def test_pages_lead_to_each_other(pages: Farm, browser: Page) -> None:
-    """From the fleet to a device, to a job that it ran, to its experiment, to the report, and back to the device; a
-    report that was written into a file leads to the pages, too."""
+    """Links lead from the fleet to a device, a job that it ran, its experiment, the report, and back to the device.
+    A report that was written into a file leads to the pages, too."""
     browser.goto(pages.url)
     browser.get_by_role("link", name=pages.serial).click()
     browser.locator("#history tbody tr", has_text=pages.seen).first.locator("a").first.click()
@@ -242,7 +242,7 @@ def test_pages_lead_to_each_other(pages: Farm, browser: Page) -> None:
 
 
 def test_the_page_of_what_is_over_has_its_figures_and_downloads(pages: Farm, browser: Page, tmp_path: Path) -> None:
-    """As `farm results` and `farm export` write them; all that is known of a word is one click away."""
+    """Both are as `farm results` and `farm export` write them; all that is known of a word is one click away."""
     browser.goto(f"{pages.url}/experiments/{pages.seen}")
     printed = farm("results", pages.seen, "--state", str(pages.state)).stdout
     told = browser.locator("p.usable").inner_text()
@@ -348,7 +348,7 @@ def test_what_was_lost_or_failed_is_tried_again(pages: Farm, browser: Page) -> N
 
 
 def test_what_a_crash_left_changed_is_put_back(pages: Farm, browser: Page) -> None:
-    """While a session has the phone, that is said and nothing is done; then the settings are as before. The worker,
+    """Nothing is done while a session has the phone, and that is said; then the settings are as before. The worker,
     which would do it by itself, is held up."""
     settings = settings_for(pages.state)
     phone = find_phone(pages.serial, server_of(settings))
@@ -380,7 +380,7 @@ def test_what_a_crash_left_changed_is_put_back(pages: Farm, browser: Page) -> No
 
 
 def test_nobody_else_may(pages: Farm) -> None:
-    """Without a session, with a wrong token, with a form of another page, under another name: nothing is done."""
+    """Nothing is done without a session, with a wrong token, with a form of another page, or under another name."""
     target = {"target": "hostile-1", "form_token": "guess"}
     status, headers, _ = pages.post("/do/cancel", target)
     assert (status, headers["Location"]) == (303, "/sign-in")

@@ -57,7 +57,7 @@ def sent(port: int, text: bytes) -> socket.socket:
 
 
 def has_ended(connection: socket.socket) -> bool:
-    """Without an answer."""
+    """Tell whether it has ended without an answer."""
     try:
         return connection.recv(1) == b""
     except ConnectionResetError:

@@ -39,7 +39,7 @@ SHOWN = (content, (1200, 800, 390)), (everything.content, (390,)), (made.content
 
 
 def test_charts_are_drawn_and_nothing_overflows_unseen(tmp_path: Path) -> None:
-    """What is wider than the page scrolls, and has a shadow where there is more; text in figures stays readable."""
+    """Parts wider than the page scroll, and have a shadow where there is more; text in figures stays readable."""
     page, frames, drawn = tmp_path / "report.html", "", list[int]()
     for of, widths in SHOWN:
         whole = of()

@@ -1,4 +1,4 @@
-"""Which Redis and which adb server a farm takes, and what it says where it cannot."""
+"""The Redis and the adb server that a farm takes, and what it says where it cannot."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def running(part: Part, **environment: str) -> Iterator[None]:
 
 
 def test_a_scheduler_is_ready_when_it_has_ended_a_turn(tmp_path: Path) -> None:
-    """Not when its process is there: it may wait for its ledger, or end at once."""
+    """It is not ready when its process is there: it may wait for its ledger, or end at once."""
     required("redis-server")
     server = redis_server.RedisServer(tmp_path)
     farm = Settings(state=tmp_path, redis_url=server.url, redis_password=server.password)

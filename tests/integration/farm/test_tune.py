@@ -19,14 +19,14 @@ FEW = 2
 
 
 class Few:
-    """So few candidates that a test can compile them."""
+    """A search of so few candidates that a test can compile them."""
 
     def search(self, choices: Sequence[Choice], measure: Measure) -> list[Timing]:
         return Exhaustive(2).search(choices[:FEW], measure)
 
 
 def test_split(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it found is measured beside either side alone, and is a placement that the compiler takes."""
+    """The split that is found is measured beside either side alone, and is a placement that the compiler takes."""
     monkeypatch.setattr("workers.tuning.split_network.ROUNDS", 2)
     monkeypatch.setattr("workers.tuning.split_network.PROFILED", 1)
     asked = ["tune", "split", "--network", "lenet", "--state", str(tmp_path / "state"), "--json"]

@@ -100,7 +100,7 @@ class Up:
             raise AssertionError(f"{e}\n{self.log.read_text()}") from e
 
     def ready_devices(self) -> list[Device]:
-        """Those that could be given work now. Asked of Redis: a command that says it starts a Python each time."""
+        """The devices that work could be given now. Redis tells it: a command would start a Python each time."""
         with client_of(settings_for(self.state)) as client:
             return [each for each in Inventory(client).devices() if each.state.health is Health.READY]
 
@@ -121,7 +121,7 @@ class Up:
 
 @pytest.fixture
 def up() -> Iterator[Up]:
-    """In a folder that everybody may enter, as a project's is; started by somebody who hides nothing (umask 0)."""
+    """A farm in a folder that all may enter, as a project's is; started by somebody who hides nothing (umask 0)."""
     with tempfile.TemporaryDirectory(prefix="farm-") as folder:
         Path(folder).chmod(0o755)
         found = Up(Path(folder) / "farm", "--virtual", "1")
@@ -173,7 +173,7 @@ def _the_phone_is_listed(up: Up) -> None:
 
 
 def _nobody_else_gets_in(up: Up, exporter_port: int, pages_port: int) -> None:
-    """Of files the modes; of sockets and ports what another user meets."""
+    """Check the modes of files, and what another user meets at sockets and ports."""
     phones = {found / "root" for found in (up.state / "virtual").iterdir() if found.is_dir()}
     made = [path for path in (up.state, *up.state.rglob("*")) if not phones & {path, *path.parents}]
     open_ = [

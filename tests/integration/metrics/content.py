@@ -53,15 +53,15 @@ LONG_S = 3600.0
 
 @dataclass
 class Content:
-    """What was written, for the tests to compare with."""
+    """The content that was written, for the tests to compare with."""
 
     devices: list[Device]
     records: list[Record] = field(default_factory=list)
     streams: list[Record] = field(default_factory=list)
-    """Of a third experiment, which have no latency."""
+    """The records of a third experiment, which have no latency."""
     leased: list[Assignment] = field(default_factory=list)
     jobs: list[JobRow] = field(default_factory=list)
-    """Of the finished experiment."""
+    """The jobs of the finished experiment."""
 
 
 def device(serial: str, index: int) -> Device:
@@ -104,7 +104,7 @@ def api_facts(api: Api) -> ApiFacts:
 
 
 def announce(redis: Redis, devices: list[Device], leased: list[Assignment]) -> None:
-    """What the host's worker says every two seconds."""
+    """Announce what the host's worker says every two seconds."""
     inventory = Inventory(redis)
     for each in devices:
         inventory.announce_device(each)

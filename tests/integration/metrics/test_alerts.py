@@ -42,7 +42,7 @@ def test_every_alert_has_a_test_that_it_fires() -> None:
 
 
 def test_every_recorded_series_is_tested_and_used() -> None:
-    """By a test of its value, and by a panel or an alert; and none is used that nobody records."""
+    """Each has a test of its value, and a panel or an alert that uses it; and none is used that nobody records."""
     tests = [test for name in TESTED for test in yaml.safe_load((DASHBOARDS / name).read_text())["tests"]]
     asked = [each["expr"] for test in tests for each in test.get("promql_expr_test", ()) if each.get("exp_samples")]
     boards = [path.read_text() for path in (DASHBOARDS / "grafana" / "boards").glob("*.json")]

@@ -1,4 +1,4 @@
-"""What phones sampled while nobody could scrape them comes into a real Prometheus, at its own time."""
+"""Samples that phones took while nobody could scrape them come into a real Prometheus, at their own time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.unit.orchestrator import make
 from .servers import get, prometheus
 
 BEGAN = float(round(time.time()) - 5 * 3600)
-"""Beyond what Prometheus holds in its head."""
+"""A time beyond what Prometheus holds in its head."""
 AHEAD_S = 40.0
 END_S = 190.0
 TOLD: dict[str, Any] = {"temp_dc": 314, "skin_dc": 335, "cpu_khz": (1_100_000, 1_800_000), "gpu_hz": 585_000_000}
@@ -59,7 +59,7 @@ def sampled(began: float) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a ledger with two old blocks, one of a minute ago, one of an older worker, and one that sampled nothing."""
+    """A ledger's folder: two old blocks, one of a minute ago, one of an older worker, and one that sampled nothing."""
     folder = tmp_path_factory.mktemp("state")
     with Ledger(Settings(state=folder).ledger) as ledger:
         jobs = [make.job(block=n) for n in range(5)]
@@ -112,7 +112,7 @@ def query(url: str, expression: str, at: float) -> list[dict[str, Any]]:
 
 
 def test_the_text_is_openmetrics_with_the_exporters_names(state: Path) -> None:
-    """Without a database there is no newest that must wait; labels are those that were asked for."""
+    """No newest has to wait where there is no database; labels are those that were asked for."""
     text = backfill(state, "--label", 'farm=the "lab"', "--device", "A")
     families = {family.name: family for family in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
     assert set(families) == {*VALUES, CURRENT}
@@ -127,7 +127,7 @@ def test_the_text_is_openmetrics_with_the_exporters_names(state: Path) -> None:
 
 
 def test_charts_without_a_prometheus_draw_the_same_samples(state: Path) -> None:
-    """Of all blocks that tell when they were, the newest too; each at its own time, in the panel that asks for it."""
+    """All blocks that tell their time are drawn, the newest too; each at its time, in the panel that asks for it."""
     panels = {each.title: each for each in boards()["device"].panels}
     with Ledger(Settings(state=state).ledger) as ledger:
         own, hours_s = OwnFigures(lambda: ledger, str), 6 * 3600.0

@@ -50,7 +50,7 @@ def test_the_line_of_the_alert_is_drawn(farm: Farm) -> None:
 
 
 def test_numbers_are_those_of_the_farm(farm: Farm) -> None:
-    """Of the content: two of four phones are ready and not in quarantine, one is offline."""
+    """The content's: two of four phones are ready and not in quarantine, one is offline."""
     server = Prometheus(farm.prometheus.url)
     numbers = {each.title: server.now(each, "virtual") for board in boards().values() for each in board.numbers}
     assert numbers["Devices ready"] == 2 and numbers["Devices not usable"] == 1
@@ -74,7 +74,7 @@ def test_states_are_bands_from_change_to_change() -> None:
 
 
 def test_the_farm_s_own_figures_are_those_of_prometheus(farm: Farm) -> None:
-    """Of every panel that takes no Prometheus: the same lines with the same newest values, the same numbers."""
+    """Every panel that takes no Prometheus has the same lines with the same newest values, and the same numbers."""
     server, own = Prometheus(farm.prometheus.url), OwnFigures(lambda: farm.ledger, lambda: farm.exporter_url)
     assert "ledger and its exporter" in own.told and set(own.sources()) <= set(server.sources())
     compared = 0
@@ -137,7 +137,7 @@ def test_values_have_their_unit(value: float, unit: str, text: str) -> None:
 
 
 def test_what_happened_is_marked(farm: Farm) -> None:
-    """Of Grafana's annotations: the newest level of a suite by its night, versions and agents from when they ran."""
+    """Grafana's annotations mark the newest level of a suite by its night, versions and agents from when they ran."""
     server = Prometheus(farm.prometheus.url)
     every = marks(server, time.time() - FIRST + DAY_S)
     assert [(mark.at, mark.text) for mark in every if mark.kind == "Change points"] == [

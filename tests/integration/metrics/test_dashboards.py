@@ -32,11 +32,11 @@ COMPARED = re.compile(NAME + r"(?:\{[^}]*\})?(?:\[\w+\])?\)? (?:>=|>|<|<=) ([\d.
 NOT_DRAWN = {"farm:attempts_lost:increase1h", "farm_night_next_timestamp_seconds"}
 """Limits of alerts that no panel has: how few lost attempts say nothing, and how late a night may be."""
 SOURCES = ("virtual", "workstation")
-"""Of which the test's farm has devices."""
+"""The sources of which the test's farm has devices."""
 
 
 def values(farm: Farm, name: str, source: str) -> list[str]:
-    """What Grafana would offer for a variable: `label_values(SERIES, LABEL)`."""
+    """Return what Grafana would offer for a variable: `label_values(SERIES, LABEL)`."""
     match = re.fullmatch(r"label_values\((.+), (\w+)\)", VARIABLES[name])
     assert match, VARIABLES[name]
     series, label = match.groups()
@@ -71,7 +71,7 @@ def test_query_returns_data(farm: Farm, title: str, expression: str) -> None:
 
 @pytest.mark.parametrize(("title", "expression"), QUERIES)
 def test_real_and_virtual_are_never_in_one_panel(title: str, expression: str) -> None:
-    """What is of a device or of results is of the chosen source."""
+    """A series of a device or of results is of the chosen source."""
     of_source = re.findall(
         r"farm_(?:device_\w+|lease_expires\w*|results_(?!doubted)\w+|queueing_\w+|records_total)", expression
     )
@@ -98,7 +98,7 @@ def test_panels_say_what_they_show(name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_dashboard_asks_for_the_variables_that_its_queries_use(name: str) -> None:
-    """And for no other one but the source, by which the links between dashboards go."""
+    """It asks for no other one but the source, by which the links between dashboards go."""
     board = FILES[name]
     listed = {each["name"] for each in board["templating"]["list"]} - {"datasource", "farm"}
     expressions = [target["expr"] for panel in board["panels"] if panel["type"] != "row" for target in panel["targets"]]
@@ -109,7 +109,7 @@ def test_a_dashboard_asks_for_the_variables_that_its_queries_use(name: str) -> N
 
 @pytest.mark.parametrize("name", FILES)
 def test_devices_lead_to_their_pages(name: str) -> None:
-    """And every dashboard to the others."""
+    """Every dashboard leads to the others, too."""
     assert [link["title"] for link in FILES[name]["links"]] == ["Dashboards", "The farm"]
     for panel in (each for each in FILES[name]["panels"] if each["type"] == "timeseries"):
         of_device = any("{{serial}}" in target["legendFormat"] for target in panel["targets"])
@@ -127,7 +127,7 @@ def test_the_data_source_is_chosen_and_not_fixed() -> None:
 
 
 def test_thresholds_are_those_of_the_alerts() -> None:
-    """What an alert compares with a number has a line there in its panels; and no other line is drawn."""
+    """A series that an alert compares with a number has a line there in its panels; and no other line is drawn."""
     (group,) = yaml.safe_load((DASHBOARDS / "alerts.yml").read_text())["groups"]
     compared = {
         (name, float(limit))

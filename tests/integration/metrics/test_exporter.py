@@ -1,4 +1,4 @@
-"""What the exporter says of a filled farm, checked against what was written; it goes on when parts are away."""
+"""The exporter's samples of a filled farm, checked against what was written; it goes on when parts are away."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_results_have_the_figures_of_the_report(farm: Farm, samples: Samples) ->
 
 
 def _figures_are_those_of_the_report(samples: Samples, summary: Summary, labels: dict[str, str]) -> None:
-    """What is not resolved has no sample."""
+    """A figure that is not resolved has no sample."""
     assert any(told.value is not None for told in told_of(summary))
     assert "cpu time" in summary.others
     for told in told_of(summary):

@@ -45,7 +45,7 @@ Medians = dict[tuple[str, str, str], float]
 
 
 def update(following: Results, database: Database) -> Medians:
-    """After what is new."""
+    """Return the medians after all that is new."""
     with database.read() as connection:
         following.update(connection)
         while following.due:

@@ -42,7 +42,7 @@ def test_an_alert_goes_where_it_should(rule: dict[str, Any]) -> None:
 
 
 def command(folder: Path, port: int) -> list[str]:
-    """That of compose.yaml, but for folders, port and the name of the program."""
+    """The command of compose.yaml, but for folders, port and the name of the program."""
     service = SERVICES["alertmanager"]
     here = {
         "$$": "$", "/etc/alertmanager/routes.yml": str(folder / "routes.yml"),
@@ -66,7 +66,7 @@ class Alertmanager:
 
 @pytest.fixture(scope="module")
 def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alertmanager]:
-    """With the shipped routes at a quicker pace; what it tells comes to `heard`."""
+    """An Alertmanager with the shipped routes at a quicker pace; what it tells comes to `heard`."""
     folder, port, hook = tmp_path_factory.mktemp("alertmanager"), free_port(), type("H", (Hook,), {"got": []})
     (folder / "routes.yml").write_text(re.sub(r"(group_\w+): \d+[ms]", r"\1: 1s", ROUTES.read_text()))
     with serving(HTTPServer(("127.0.0.1", 0), hook)) as here:
@@ -82,7 +82,7 @@ def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alertmana
 
 
 def test_what_fires_is_told(farm: Farm, alertmanager: Alertmanager) -> None:
-    """From the farm's exporter by Prometheus and Alertmanager to whoever listens."""
+    """Alerts go from the farm's exporter by Prometheus and Alertmanager to whoever listens."""
     known = farm.prometheus.alertmanagers.read_text()
     try:
         target = alertmanager.url.removeprefix("http://")

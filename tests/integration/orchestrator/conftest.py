@@ -44,7 +44,7 @@ def redis(server: RedisServer, farm: Settings) -> Iterator[Redis]:
 
 @pytest.fixture(autouse=True)
 def each_turn_says_why_jobs_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine with much other work a scheduler says it seldom, and a test reads it of one turn."""
+    """A scheduler says it seldom on a machine with much other work, and a test reads it of one turn."""
     monkeypatch.setattr("orchestrator.scheduling.placer.FREE_S", math.inf)
 
 

@@ -1,4 +1,4 @@
-"""What is archived, pruned and taken in again is the same rows, on SQLite and on PostgreSQL."""
+"""Rows that are archived, pruned and taken in again are the same, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestrator.model.errors import SetupError
 from tests.integration.orchestrator import ledgers
 
 NUMBERS = {"template_id", "lane_id", "changed", "kept_at"}
-"""Of this ledger's own, and when it got a record."""
+"""Columns of this ledger's own, and when it got a record."""
 
 
 def rows(database: Database) -> dict[str, list[dict[str, object]]]:

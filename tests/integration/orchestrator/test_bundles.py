@@ -154,7 +154,7 @@ def test_a_bundle_that_is_not_whole_is_refused_with_its_part(
 def test_files_of_models_come_along_by_their_hash(
     there: tuple[Ledger, Path], tmp_path: Path, chance: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is not what its name says is refused, as is what the manifest does not name, and nothing is stored."""
+    """A file that is not what its name says is refused, as is one that the manifest omits, and nothing is stored."""
     model, kept = chance.randbytes(5000), Artifacts(tmp_path / "here")
     (tmp_path / "m.onnx").write_bytes(model)
     name, file = hashlib.sha256(model).hexdigest(), tmp_path / "with.zip"

@@ -33,7 +33,7 @@ def ledger(farm: Settings, url: str) -> Iterator[Ledger]:
 
 
 def test_experiments_choose_by_what_people_say(farm: Settings, ledger: Ledger, redis: Redis, seed: int) -> None:
-    """And not by what hosts announce in its place."""
+    """Hosts announce other words in their place, which do not count."""
     chance, there, stage = random.Random(seed), Inventory(redis), site(farm, ledger, redis)
     said: dict[str, dict[str, str]] = {serial: {} for serial in "ABCD"}
     for serial in said:

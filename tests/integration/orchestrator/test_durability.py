@@ -1,4 +1,4 @@
-"""What the ledger has acknowledged is on the disk: SQLite flushes each commit before the call returns."""
+"""Changes that the ledger has acknowledged are on the disk: SQLite flushes each commit before the call returns."""
 
 from __future__ import annotations
 

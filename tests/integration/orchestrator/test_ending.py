@@ -1,4 +1,4 @@
-"""When an experiment ends: against runs whose end is known, block for block, and against a real ledger."""
+"""The end of an experiment: against runs whose end is known, block for block, and against a real ledger."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class History:
 
 
 def test_the_end_is_in_the_range_and_near_the_middle() -> None:
-    """Of 60 histories: nine tenths should be in the range; fewer than three quarters would be no accident."""
+    """Nine tenths of 60 histories should be in the range; fewer than three quarters would be no accident."""
     inside, off, wide = [], [], []
     for seed in range(60):
         history = History(seed)

@@ -29,7 +29,7 @@ from .hosts import Host, ok, send
 
 TTL_S = 3.0
 LIMIT_S = 60.0
-"""What a busy machine may take; at rest it is a lease's life and a moment."""
+"""The time that a busy machine may take; at rest it is a lease's life and a moment."""
 OTHERS: dict[str, Callable[[Redis, str], object]] = {
     "hash": lambda redis, key: redis.hset(key, "x", "y"),
     "string": lambda redis, key: redis.set(key, "nonsense"),
@@ -73,7 +73,7 @@ def parts_of(serial: str) -> list[str]:
 
 
 def lose(redis: Redis, key: str, serial: str) -> None:
-    """Of the index it is the phone's own name."""
+    """Lose the key; of the index it is the phone's own name."""
     redis.srem(key, f"lab:{serial}") if key == keys.LEASED else redis.delete(key)
 
 

@@ -115,7 +115,7 @@ def test_what_runs_on_a_held_device_is_finished(farm: Settings, redis: Redis, le
 def test_what_is_handed_back_goes_elsewhere_and_pays_nothing(
     farm: Settings, redis: Redis, ledger: Ledger, host: Host
 ) -> None:
-    """With a budget of one loss a job that paid would be over."""
+    """A job that paid would be over with a budget of one loss."""
     submit(ledger, "AB", count="any")
     scheduler = Scheduler(farm, ledger, redis)
     (first,) = scheduler.tick().placed

@@ -64,14 +64,14 @@ def table(folder: Path, blocks: int) -> Path:
 
 
 def rows_in(url: str) -> int:
-    """Of all experiments, in all tables that have such."""
+    """The rows of all experiments, in all tables that have such."""
     with ledgers.database(url) as database, database.read() as connection:
         tables = (EXPERIMENTS, TEMPLATES, LANES, JOBS, ATTEMPTS, RECORDS, FIGURES)
         return sum(int(connection.scalar(select(func.count()).select_from(each)) or 0) for each in tables)
 
 
 def seen(url: str) -> list[object]:
-    """What others see of it; and they may write."""
+    """Return what others see of it; and they may write."""
     with Ledger(url) as other, ledgers.database(url) as database:
         with database.write() as connection:
             counted_ = {name: +counted.count(connection, name) for name in ("attempts", "records")}

@@ -30,7 +30,7 @@ from workers.spool import Spool
 
 
 def test_a_read_only_postgres_is_an_outage(postgres: str, redis: Redis, spool: Spool) -> None:
-    """As after a failover to a standby."""
+    """It refuses to write, as after a failover to a standby."""
     with Ledger(postgres) as ledger:
         records = measured(ledger, spool, redis)
         read_only(postgres, "on")
@@ -50,7 +50,7 @@ def autocommit(postgres: str) -> Iterator[Connection]:
 
 
 def read_only(postgres: str, word: str) -> None:
-    """For every connection from now on; the present ones are ended."""
+    """Set it for every connection from now on; the present ones are ended."""
     with autocommit(postgres) as connection:
         connection.execute(text("SET default_transaction_read_only = off"))
         connection.execute(text(f"ALTER DATABASE postgres SET default_transaction_read_only = {word}"))
@@ -143,7 +143,7 @@ WHEN (NEW.job_id = '{}') EXECUTE FUNCTION refuse()
 def test_a_record_that_fails_at_the_commit_waits_and_holds_back_no_other(
     postgres: str, redis: Redis, spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By then it seemed kept, and the next batch was prepared: no receipt was sent before the commit."""
+    """It seemed kept by then, and the next batch was prepared: no receipt was sent before the commit."""
     monkeypatch.setattr(intake_module, "BATCH", 2)
     with autocommit(postgres) as connection:
         connection.execute(text("CREATE DATABASE refusing"))

@@ -29,7 +29,7 @@ TABLES = {
     "device_health": "serial, failures, quarantined_at IS NULL, reason",
     "host_health": "host, failures, quarantined_at IS NULL, reason",
 }
-"""What can be compared of two ledgers: no times, and no numbers of changes."""
+"""The columns that can be compared of two ledgers: no times, and no numbers of changes."""
 
 
 def test_together_or_one_after_the_other(tmp_path: Path, seed: int) -> None:
@@ -41,7 +41,7 @@ def test_together_or_one_after_the_other(tmp_path: Path, seed: int) -> None:
 
 
 def _left(folder: Path, dice: random.Random, most: int, now: float) -> object:
-    """What becomes of the same random records, of this time, where at most so many are kept at once."""
+    """Return what becomes of the same random records, of this time, where at most so many are kept at once."""
     folder.mkdir()
     url = f"sqlite:///{folder / 'ledger.sqlite'}"
     with Ledger(url, quarantine_after=2) as ledger:

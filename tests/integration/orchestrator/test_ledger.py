@@ -133,7 +133,7 @@ def test_what_others_did_uses_up_no_budget_of_a_job(ledger: Ledger, cause: str) 
 
 
 def test_a_job_whose_workers_die_runs_alone_and_then_is_lost(ledger: Ledger) -> None:
-    """What ran beside it does not run alone from then on."""
+    """The job that ran beside it need not run alone once it is lost."""
     experiment_id, (job,) = submitted(ledger, blocks=1)
     beside_id, (beside,) = submitted(ledger, blocks=1, serials="B")
     for number in range(blame.SUSPECT_AFTER + blame.LONE_DEATHS):
@@ -405,7 +405,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path)
 
 
 def test_a_postgresql_database_without_an_encoding_keeps_every_letter(postgres: str) -> None:
-    """As `createdb` makes it where the machine's locale is C."""
+    """The database is as `createdb` makes it where the machine's locale is C."""
     engine = create_engine(postgres, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.execute(text("CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0"))

@@ -53,7 +53,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def measured(assignment: Assignment, took_s: float = 0.1) -> Record:
-    """As a worker answers that ran a line: with the agent's times, and its place in the session."""
+    """The answer of a worker that ran a line: with the agent's times, and its place in the session."""
     now = time.time()
     setup = Setup(seq=1, t_ns=int(took_s * 4e8), step="build", start_ns=0, duration_ns=int(took_s * 4e8))
     place = SessionPlace(first=1, number=2)
@@ -77,7 +77,7 @@ def claimed(host: Host) -> Assignment:
 
 
 def go_on(host: Host, of: Assignment, number: int) -> str:
-    """From the attempt before."""
+    """Go on from the attempt before."""
     return host.leases.advance(of.serial, of.every[number - 1].token, host.worker, of.every[number])
 
 

@@ -23,7 +23,7 @@ from tests.unit.orchestrator import make
 from .conftest import NEXT
 
 SERIALS = tuple(f"R58M{n:08d}" for n in range(300))
-"""As long as real ones, and more of them than an index of PostgreSQL could hold in one row."""
+"""Serials as long as real ones, and more of them than an index of PostgreSQL could hold in one row."""
 
 HOLDS_21 = """CREATE TABLE holds (serial VARCHAR(200) PRIMARY KEY, who VARCHAR(100) NOT NULL, since FLOAT NOT NULL,
 until FLOAT, note TEXT NOT NULL, alone BOOLEAN DEFAULT false NOT NULL)"""

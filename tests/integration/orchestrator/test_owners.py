@@ -1,4 +1,4 @@
-"""Whose a phone is, whatever hosts say, Redis forgets or schedulers begin anew, in drawn histories of hosts."""
+"""The owner of a phone, whatever hosts say, Redis forgets or schedulers begin anew, in drawn histories of hosts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class World:
         self.redis.delete(keys.host(host), keys.device(host, "A"))
 
     def owner(self) -> str:
-        """Whose it is for the scheduler; every view says the same, where Redis has what was decided."""
+        """Return whose it is for the scheduler; every view says the same, where Redis has what was decided."""
         self.live.refresh(self.inventory.hosts())
         found = self.live.devices.get("A")
         shown = {device.serial: device for device in self.inventory.devices()}.get("A")

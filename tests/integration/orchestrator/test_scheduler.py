@@ -125,7 +125,7 @@ def test_from_waiting_to_done(farm: Settings, redis: Redis, ledger: Ledger, sche
 def test_a_job_keeps_the_id_under_which_it_was_submitted(
     farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler
 ) -> None:
-    """Also where this version would give it another one; a host is told the id, and of the devices only its own."""
+    """The id stays where this version would give another; a host is told the id, and of the devices only its own."""
     host = host_of(farm, redis, "ABC")
     submit(ledger, host, count="any")
     with closing(sqlite3.connect(farm.ledger_file)) as earlier, earlier:
@@ -647,7 +647,7 @@ def test_an_offline_device_is_waited_for(farm: Settings, redis: Redis, ledger: L
 
 
 def test_a_host_gets_no_more_sessions_than_it_holds(farm: Settings, redis: Redis, ledger: Ledger) -> None:
-    """By its own word: the scheduler's machine has another limit."""
+    """The host's own word counts: the scheduler's machine has another limit."""
     scheduler = Scheduler(farm, ledger, redis)
     host = host_of(farm.model_copy(update={"sessions": 2}), redis, "ABC")
     submit(ledger, host, blocks=1)

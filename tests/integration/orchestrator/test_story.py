@@ -69,7 +69,7 @@ def test_a_story_says_why_the_job_waits(ledger: Ledger) -> None:
 
 
 def test_a_job_has_the_same_reason_in_every_place(ledger: Ledger, seed: int) -> None:
-    """Whether the scheduler looked at it or not: one by one, on a page of many, and in the count by reason."""
+    """The scheduler may have looked at it or not: one by one, on a page of many, and in the count by reason."""
     random = Random(seed)
     jobs = [make.job("first-1", block=block) for block in range(random.randrange(3, 9))]
     ledger.submit("first-1", make.many(len(jobs), name="first"), jobs)

@@ -37,7 +37,7 @@ from .sites import ME, site
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "strategies"
 MOST_FRAMES_PER_S = {"A": 100.0, "B": 200.0}
-"""Of each device: it takes 10 ms for an inference, and for larger batches as long as this says."""
+"""The limit of each device: it takes 10 ms for an inference, and for larger batches as long as this says."""
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_a_strategy_that_fails_ends_the_experiment_with_what_it_has(
 
 
 def status(farm: Settings, *words: str) -> str:
-    """What `farm status` prints."""
+    """Return what `farm status` prints."""
     asked = ["status", *words, "--state", str(farm.state)]
     return CliRunner().invoke(application("status"), asked, catch_exceptions=False).stdout
 
@@ -232,7 +232,7 @@ def test_what_is_wrong_with_a_strategy_is_told(tmp_path: Path, body: str, told: 
 
 
 def test_nothing_that_a_strategy_starts_stays_behind(tmp_path: Path) -> None:
-    """Also in a session of its own, with the pipe in its hands; the answer does not wait for it."""
+    """A session of its own, with the pipe in its hands, keeps nothing alive; the answer does not wait for it."""
     started = f"""import subprocess, sys, os
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
         open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
@@ -277,7 +277,7 @@ def test_a_strategy_may_start_so_many_processes_and_no_more() -> None:
 def test_a_turn_does_not_wait_for_a_strategy(
     farm: Settings, redis: Redis, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What others submitted begins while it thinks."""
+    """The jobs of others begin while it thinks."""
     asked, go_on = threading.Event(), threading.Event()
 
     def thinks(self: own.OwnStrategy) -> list[object]:

@@ -37,7 +37,7 @@ def ledger(farm: Settings) -> Iterator[Ledger]:
 
 
 class Desk:
-    """Where experiments are handed in: one device is announced."""
+    """The desk where experiments are handed in: one device is announced."""
 
     def __init__(self, farm: Settings, redis: Redis, ledger: Ledger, base: Path) -> None:
         self.farm, self.ledger, self.base, self.inventory = farm, ledger, base, Inventory(redis)

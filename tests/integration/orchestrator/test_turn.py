@@ -1,4 +1,4 @@
-"""What a scheduler that follows changes places is what a slow look at everything would place, whatever happened."""
+"""A scheduler that follows changes places what a slow look at everything would place, whatever happened."""
 
 from __future__ import annotations
 
@@ -423,7 +423,7 @@ def test_what_was_cancelled_is_told_at_once_and_again_after_a_wipe(
 
 
 def test_attempts_of_old_are_not_gone_through(farm: Settings) -> None:
-    """Of a ledger with years of them: a turn reads by an index those that changed."""
+    """A turn reads by an index those that changed, in a ledger with years of them."""
     asked: list[tuple[str, object]] = []
 
     def note(_connection: object, _cursor: object, statement: str, parameters: object, *_: object) -> None:

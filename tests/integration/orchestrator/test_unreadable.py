@@ -1,4 +1,4 @@
-"""What cannot be read is set aside one by one, with an error that names it; the scheduler's turn goes on."""
+"""All that cannot be read is set aside one by one, with an error that names it; the scheduler's turn goes on."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ NONSENSE = (
 KEYS = {
     "id", "experiment_id", "job_id", "serial", "digest", "name", "host", "suite", "target", "what", "word",
 }  # fmt: skip
-"""What names a row for people: that a row has another's name is not for its reader to see."""
+"""The columns that name a row for people: that a row has another's name is not for its reader to see."""
 COLUMNS = [
     (table.name, column.name)
     for table in METADATA.sorted_tables
@@ -308,7 +308,7 @@ def test_no_number_is_skipped_that_nothing_holds(ledger: Ledger, host: Host) -> 
 
 
 async def answer(app: Starlette, path: str) -> tuple[int, str]:
-    """Of a page: status and text."""
+    """Return a page's status and text."""
     sent = list[dict[str, Any]]()
 
     async def receive() -> dict[str, Any]:
@@ -398,7 +398,7 @@ OWNERS = {
     **dict.fromkeys(("device_health", "holds", "owners"), "t.serial"),
     **{"host_health": "t.host", "hosts": "t.name", "schedules": "t.suite", "audit": "t.target"},
 }
-"""Whose answers a row is for: an experiment (of its device's name), a host, a suite. Other tables have nobody's."""
+"""The one whose answers a row is for: an experiment (of its device's name), a host, a suite. Other tables have none."""
 
 
 def answers(ledger: Ledger) -> dict[tuple[str, str], object]:

@@ -31,12 +31,12 @@ class Wiring:
 
     @property
     def serial(self) -> str:
-        """What the farm calls the phone."""
+        """The farm's name for the phone."""
         return self.phones.phones[0].name
 
     @property
     def address(self) -> str:
-        """What the adb server calls it."""
+        """The adb server's name for it."""
         return self.phones.phones[0].serial
 
     @property
@@ -87,13 +87,13 @@ def installed(state: Path, *names: str) -> Path:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Of a farm without phones: its adb port is nobody's."""
+    """The settings of a farm without phones: its adb port is nobody's."""
     assert binary().is_file(), "build the agent first: python -m device_agent.build"
     return Settings(state=tmp_path / "state", host="testhost", adb_port=1, adb_path=required("adb"))
 
 
 @pytest.fixture
 def lab_settings(settings: Settings, lab: Wiring) -> Iterator[Settings]:
-    """With the lab's phones; whatever faults a test leaves are cleared."""
+    """The settings with the lab's phones; whatever faults a test leaves are cleared."""
     yield settings.model_copy(update={"adb_port": lab.server.port})
     lab.phones.control.clear()

@@ -74,7 +74,7 @@ def wiring_file(settings: Settings, text: str) -> None:
 
 
 BUSY = {"drift", "throttled", "background_load", "idle_differs", "sampling_gap"}
-"""What a busy machine may do to a block."""
+"""The causes that a busy machine may give a block."""
 
 
 def ok(record: Record) -> Record:

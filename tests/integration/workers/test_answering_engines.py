@@ -63,7 +63,7 @@ def test_two_engines_give_the_same_tokens_each_with_its_time(
 def test_tokens_that_are_not_the_models_are_no_result(
     here: Runner, engines: Engines, tmp_path: Path, seed: int
 ) -> None:
-    """Of a driver that gives others; and a decoder whose ports the engine has no place for is refused by name."""
+    """A driver gives other ones; and a decoder whose ports the engine has no place for is refused by name."""
     rng = np.random.default_rng(seed)
     model = drawn(tmp_path, rng, str(rng.choice(SPELLINGS)))
     other = f"return (int(self._generator.get_next_tokens()[0]) + {int(rng.integers(1, model.words))}) % {model.words}"

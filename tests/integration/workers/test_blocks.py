@@ -351,7 +351,7 @@ def test_a_run_survives_a_restart_of_adbd(there: Bench, lab: Wiring) -> None:
 
 
 def test_an_agent_that_ends_with_adbd_is_lost_and_not_killed(there: Bench, lab: Wiring) -> None:
-    """As some phones do it when their supply is cut."""
+    """Some phones do it when their supply is cut."""
 
     def restart() -> None:
         lab.phones.control.fault(lab.serial, RestartAdbd(seconds=1.0, kills=True))

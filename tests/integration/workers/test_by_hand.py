@@ -71,7 +71,7 @@ class Far:
         self.redis, self.ledger = redis, ledger
         self.site = Site(settings, ledger, lambda: redis)
         self.does: Callable[[Redis, str], object] = lambda mine, name: answer_by_hand(self.host, mine, name)
-        """What the host does when it is asked."""
+        """The host does this when it is asked."""
 
     def announce(self, serial: str, protocol: int = PROTOCOL) -> None:
         inventory = Inventory(self.redis)

@@ -147,7 +147,7 @@ def test_a_phone_is_woken_kept_awake_and_put_to_sleep_again(phone: AdbConnection
 
 @pytest.mark.parametrize("phone", PROFILES[:1], indirect=True)
 def test_a_setting_that_the_phone_cannot_note_is_left_alone(phone: AdbConnection, tmp_path: Path) -> None:
-    """And the disk, which is flushed meanwhile, does not say that it was changed."""
+    """The disk, which is flushed meanwhile, does not say either that it was changed."""
     in_the_way = f"{phone.folder}/restore.json.new/x"
     phone.shell(["mkdir", "-p", in_the_way])
     saved = SavedSettings(tmp_path, phone)

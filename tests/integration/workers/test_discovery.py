@@ -59,7 +59,7 @@ class Watch:
         return {device.serial for device in self.fleet.devices() if device.facts.kind == "phone"}
 
     def is_known(self, address: str) -> bool:
-        """Whether the phone that is connected at this address has been asked who it is."""
+        """Return whether the phone that is connected at this address has been asked who it is."""
         watched = self.discovery._watched.get(address)
         return watched is not None and (watched.name is not None or watched.stands_by)
 

@@ -38,7 +38,7 @@ NAME = "onnxruntime"
 
 @pytest.fixture(scope="module")
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Engines:
-    """Those of a host whose further versions are its own."""
+    """The engines of a host whose further versions are its own."""
     installed(tmp_path_factory.mktemp("shared"), NAME)
     state = tmp_path_factory.mktemp("versions")
     (state / "engines").mkdir()

@@ -30,7 +30,7 @@ from .conftest import Wiring
 
 pytestmark = pytest.mark.long
 SPEED = 2.0
-"""So many times faster than real pass the gauges of the slow phones: their calibration takes a minute otherwise. News
+"""The slow phones' gauges are so many times faster than real ones: their calibration takes a minute otherwise. News
 that are closer together would be told by how late a busy machine lets a phone be."""
 
 

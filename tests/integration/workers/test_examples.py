@@ -37,7 +37,7 @@ def workload(raw: np.ndarray, tmp_path: Path) -> Workload:
 
 
 def right_classes(raw: np.ndarray) -> list[list[int]]:
-    """In double precision, the best five."""
+    """Return the best five, in double precision."""
     graph = load_workload(network="lenet", onnx=None, seed=1)
     inputs = (raw.astype(np.float64) - 127.5) * 0.01
     scores = [evaluate(graph, {graph.inputs[0]: each[None]})[graph.outputs[0]].ravel() for each in inputs]
@@ -80,7 +80,7 @@ def test_each_block_predicts_its_shard(
 
 
 def test_predictions_in_8_bits_are_compared_with_fp32(here: Runner, workload: Workload) -> None:
-    """What `farm agreement` says of a precision `int8`, from records that the agent made."""
+    """`farm agreement` says this of a precision `int8`, from records that the agent made."""
     found: dict[Precision, dict[int, Answer]] = {Precision.FP32: {}, Precision.INT8: {}}
     for precision, answers in found.items():
         for block in range(3):

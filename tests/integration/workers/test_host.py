@@ -37,7 +37,7 @@ Value = TypeVar("Value")
 
 
 class Farm:
-    """What a scheduler would do, by hand."""
+    """A farm that does by hand what a scheduler would do."""
 
     def __init__(self, settings: Settings, redis: Redis, server: RedisServer) -> None:
         self.settings, self.redis, self.redis_server = settings, redis, server

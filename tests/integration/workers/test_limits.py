@@ -33,7 +33,7 @@ from .conftest import Wiring
 
 MB = 1_000_000
 LEFT = {"small": 16 * MB, "large": 32 * MB}
-"""What the killer leaves to programs of each phone; 90 MB more are refused to them."""
+"""The memory that the killer leaves to programs of each phone; 90 MB more are refused to them."""
 SAMPLES, EPOCHS = 512, 1
 """Enough work that a probe lasts for many of the killer's looks."""
 
@@ -83,7 +83,7 @@ def phones(lab: Wiring, tmp_path: Path) -> Iterator[list[AdbConnection]]:
 
 
 class Search:
-    """As the scheduler does it: after each probe a new strategy, told all results."""
+    """A search as the scheduler does it: after each probe a new strategy, told all results."""
 
     def __init__(self, asked: Experiment, bench: Workbench, device: Device) -> None:
         self.asked, self.bench, self.device = asked, bench, device

@@ -80,7 +80,7 @@ def bench(lab_settings: Settings, lab: Wiring, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the phone is asked from now on."""
+    """The commands that the phone is asked from now on."""
     found, service = list[str](), AdbConnection._service
 
     def counted(self: AdbConnection, what: str, command: str, deadline_s: float) -> Any:
@@ -153,12 +153,12 @@ def lab_of(folder: Path) -> Path:
 
 
 def trips(asked: list[str]) -> list[str]:
-    """Of what was asked, what is not about how far the agent is."""
+    """Return what was asked, but for what is about how far the agent is."""
     return [each for each in asked if any(what in each for what in ("sha256sum", "pocketfarm-agent run", "df -k"))]
 
 
 def test_a_brief_block_takes_one_trip(bench: Bench, lab: Wiring, asked: list[str]) -> None:
-    """Whether it is over in a moment, the machine decides: so in one of several lines."""
+    """The machine decides whether it is over in a moment: so in one of several lines."""
     ok(bench(bench.line(1))[0])
 
     def line() -> bool:

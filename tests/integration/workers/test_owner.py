@@ -109,7 +109,7 @@ def test_a_claim_is_renewed_runs_out_and_is_lost(phone: AdbConnection, monkeypat
     monkeypatch.setattr(owner, "RENEWALS", 300)
 
     def ends_s() -> float:
-        """By the phone's clock."""
+        """The time at which it ends by the phone's clock."""
         sight = owner._look(phone)
         assert sight.owner is not None
         return sight.now_s + sight.owner.left_s
@@ -241,7 +241,7 @@ def test_the_phone_s_journal_is_the_first_truth(lab: Wiring, phone: AdbConnectio
 
 
 def test_sessions_that_begin_at_once_have_one_identity(tmp_path: Path) -> None:
-    """In a fresh state folder, on several devices."""
+    """The state folder is fresh, and they are on several devices."""
     with ThreadPoolExecutor(16) as pool:
         for number in range(20):
             state = tmp_path / str(number)

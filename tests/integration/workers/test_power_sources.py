@@ -31,7 +31,7 @@ def member(lab: Wiring, lab_settings: Settings) -> Member:
 
 
 def test_the_model_is_the_truth_and_says_so(member: Member, lab: Wiring, lab_settings: Settings) -> None:
-    """Over load and rest, the energy between its first and its last reading is what the phone counts itself."""
+    """The energy between its first and its last reading, over load and rest, is what the phone counts itself."""
     source = sources_for(member, lab_settings, WiredDevice(), PowerSource.MODEL)
     before = lab.phones.control.truth(lab.serial)
     source.start()

@@ -1,4 +1,4 @@
-"""What a worker leaves behind that is killed in the middle of a block, and how it is put back."""
+"""A worker that is killed in the middle of a block leaves changes behind, which are put back."""
 
 from __future__ import annotations
 

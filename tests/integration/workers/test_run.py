@@ -89,7 +89,7 @@ class Runner:
         self.phases: list[Phase] = []
         self.done = 0
         self.reading: Reading | None = None
-        """Of gauge and clocks, the latest."""
+        """The latest of gauge and clocks."""
         self.at_sample: Callable[[], None] = lambda: None
         """Called once, when a sample has arrived."""
         self._helpers: list[threading.Thread] = []
@@ -135,7 +135,7 @@ def here(settings: Settings, engines: Engines) -> Runner:
 
 @pytest.fixture
 def there(lab_settings: Settings, lab: Wiring, engines: Engines) -> Iterator[Runner]:
-    """With the lab's phone."""
+    """A runner with the lab's phone."""
     runner = Runner(lab_settings, engines)
     runner.bench.fleet.enrol(*enrol_phone(lab.connection, lab_settings))
     charge(lab, 80)
@@ -178,7 +178,7 @@ def test_a_block_on_this_host(here: Runner, api: Api) -> None:
 
 
 def test_a_block_needs_few_round_trips(there: Runner, lab: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside those that look how far the agent is."""
+    """Trips that look how far the agent is are not counted."""
     assert there(assignment(lab.serial)).outcome is Outcome.OK  # plan and inputs are on the phone from now on
     asked: list[str] = []
     service = AdbConnection._service

@@ -109,7 +109,7 @@ def run(
 
 
 def beside_gauges(doubts: Sequence[str]) -> list[str]:
-    """Without those of gauges that are slower than the requests."""
+    """Leave out those of gauges that are slower than the requests."""
     return [each for each in doubts if "its gauge has news" not in each]
 
 
@@ -156,8 +156,8 @@ def test_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None
 
 
 def test_a_load_curve_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None:
-    """Of what the phone serves, always busy: more of twice the capacity is turned away than of low load, however busy
-    this machine is. The phone stays resident, and is held, from the first load to the last."""
+    """More of twice the capacity (all that a busy phone serves) is turned away than of low load, however busy this
+    machine is. The phone stays resident, and is held, from the first load to the last."""
     arrivals = {"kind": "poisson", "rate": 1}
     spec = make(classes=[{"name": "a", "arrivals": arrivals, "service": HELD}], limits={"queue": 3})
     told: list[str] = []
@@ -178,7 +178,7 @@ def test_a_load_curve_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Le
 
 
 def test_a_phone_that_dies_is_a_result(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None:
-    """What it served is lost and told; who waited in its line is served by the other one."""
+    """The request that it served is lost and told; who waited in its line is served by the other one."""
     second = lab.phones.phones[1].serial
     mending.connect(lab.server, second)
     spec = make(
@@ -242,7 +242,7 @@ def test_a_hold_of_a_run_that_was_killed_is_taken_over(ledger: Ledger) -> None:
 
 
 def test_a_hold_that_ended_by_itself_is_taken_again_and_a_released_one_is_not(ledger: Ledger) -> None:
-    """As after a while in which the ledger was away."""
+    """It is so after a while in which the ledger was away."""
     serials = ["A", "B", "C", "D"]
     ledger.standing.hold(serials, "me", time.time() + 60.0)
     since = {hold.serial: hold.since for hold in ledger.standing.holds()}

@@ -232,7 +232,7 @@ def test_redis_away_and_back(
 def test_bytes_that_are_no_record_are_sent_as_they_are(
     tmp_path: Path, redis: Redis, job: bytes, name: str, content: bytes
 ) -> None:
-    """Whether they are one is the ledger's to say, which keeps what is none. The name of a file may be no text, too."""
+    """The ledger is to say whether they are one; it keeps what is none. The name of a file may be no text, too."""
     spool = Spool(tmp_path, "lab")
     file = os.fsdecode(job + b"-1.json")
     (tmp_path / "spool").mkdir(exist_ok=True)
@@ -260,7 +260,7 @@ def test_what_an_earlier_version_put_away_is_sent(tmp_path: Path, redis: Redis) 
 
 
 def test_many_are_sent_once_each_in_few_trips(tmp_path: Path, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where a trip is cut short: what came of it is not sent again."""
+    """A trip may be cut short: what came of it is not sent again."""
     monkeypatch.setattr(spool_module, "TOGETHER", 20)
     names = [f"job{number}" for number in range(60)]
     spool, trips, send_all = Spool(tmp_path), list[int](), RecordStream.send_all
@@ -297,7 +297,7 @@ def test_a_record_that_comes_in_mid_pass_is_sent_once(
 
 
 def test_an_unknown_word_deletes_nothing(tmp_path: Path, redis: Redis) -> None:
-    """Of a scheduler of another version."""
+    """The word is of a scheduler of another version."""
     spool = Spool(tmp_path)
     spool.add(record())
     redis.set(keys.receipt("", "job1:1"), "poison")
@@ -380,7 +380,7 @@ def test_a_long_outage_of_the_ledger_fills_no_stream(tmp_path: Path, redis: Redi
 
 
 def test_entries_that_vanish_are_sent_ever_more_rarely(tmp_path: Path, redis: Redis) -> None:
-    """As of a scheduler that takes them and answers nothing."""
+    """A scheduler may take them and answer nothing."""
     now, taken = [0.0], []
     spool = Spool(tmp_path, clock=lambda: now[0])
     spool.add(record())

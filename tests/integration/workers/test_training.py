@@ -64,7 +64,7 @@ def asked(
     hidden: tuple[int, ...] = (12, 7),
     **training: object,
 ) -> Experiment:
-    """As `farm run` takes it."""
+    """Return the experiment as `farm run` takes it."""
     data = {"inputs": "set.npz", "held_out": f"{100 * HELD_OUT / (SAMPLES + HELD_OUT)} %"}
     experiment = Experiment.model_validate(
         {
@@ -142,7 +142,7 @@ def test_a_training_is_a_job(
 
 
 def test_an_autoencoder_leaves_pictures(bench: Workbench, lab: Wiring, tmp_path: Path) -> None:
-    """Of samples that were held out: as they are in the set, and as the model answers that left."""
+    """The pictures are of samples that were held out: as they are in the set, and as the model answers that left."""
     data = np.zeros((SAMPLES + HELD_OUT, 28, 28), np.uint8)
     for place, image in enumerate(data):  # a bar and a spot
         image[:, place % 20 : place % 20 + 5] = 200
@@ -171,7 +171,7 @@ def test_an_autoencoder_leaves_pictures(bench: Workbench, lab: Wiring, tmp_path:
 
 
 def test_what_was_left_long_ago_is_removed(lab: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of other jobs; one's own stays, however old."""
+    """The files of other jobs go; one's own stay, however old."""
     folder = f"{lab.connection.folder}/checkpoints"
     assert not left_by_attempts(lab.connection, f"{folder}/own").checkpoint
     for name in ("own", "own.2.jsonl", "own.10.jsonl", "own.part77", "other", "other.1.jsonl"):

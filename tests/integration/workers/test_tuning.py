@@ -36,12 +36,12 @@ from workers.tuning.tune_device import Tuned, tune_on
 from .conftest import Wiring
 
 OTHER = Choice("direct", "2x1x4")
-"""Not what the compiler takes on its own."""
+"""A choice that the compiler does not take on its own."""
 
 
 @dataclass(frozen=True)
 class First:
-    """So few candidates that a test can compile them."""
+    """A search of so few candidates that a test can compile them."""
 
     count: int
 
@@ -211,7 +211,7 @@ def test_a_run_during_which_the_phone_slept_is_made_again(
             helpers[0].start()
 
     def measured(member: Member, stored: StoredPlan, inputs: Arrays, block: Block, check: Any, _: Any) -> Measurement:
-        """As it is; but in the first run the phone rests for a while, and somebody presses its power button."""
+        """Measure as ever; but in the first run the phone rests for a while, and somebody presses its power button."""
         block = block if runs else replace(block, idle_s=2.0)
         done = measure(member, stored, inputs, block, check, press)
         runs.append((stored.plan_hash, done.run.suspended_s or 0.0))

@@ -1,4 +1,4 @@
-"""How the benchmarks' commands end when nobody reads them."""
+"""The end of the benchmarks' commands when nobody reads them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_command_is_guarded() -> None:
 
 
 def _started(path: Path) -> str:
-    """What `python -m` runs of it."""
+    """Return what `python -m` runs of it."""
     for statement in ast.parse(path.read_text()).body:
         if isinstance(statement, ast.If) and "__name__" in ast.dump(statement.test):
             return "; ".join(map(ast.unparse, statement.body))

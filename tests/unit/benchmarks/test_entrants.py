@@ -1,4 +1,4 @@
-"""Who takes part in a benchmark."""
+"""The contenders that take part in a benchmark."""
 
 from __future__ import annotations
 

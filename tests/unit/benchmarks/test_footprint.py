@@ -24,7 +24,7 @@ def test_growth_is_that_of_the_second_half_by_hours_and_by_jobs() -> None:
 
 
 def test_the_error_of_a_slope_holds_where_samples_resemble_those_before() -> None:
-    """Of 200 series without growth, hardly any has a slope of more than two of its standard errors."""
+    """Hardly any of 200 series without growth has a slope of more than two of its standard errors."""
     dice, found = random.Random(8), []
     for _ in range(200):
         values = [0.0]

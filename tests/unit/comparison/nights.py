@@ -17,7 +17,7 @@ from tests.unit.orchestrator import make
 
 BACKENDS = (Api.OPENCL, Api.CPU)
 MODES: dict[Mode, dict[str, str]] = {"steady": {}, "cold": {}, "sustained": {"load": "1 min", "deadline": "5 min"}}
-"""What each takes beside its name."""
+"""The fields that each takes beside its name."""
 
 
 def night(

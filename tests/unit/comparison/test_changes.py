@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unit
 
 
 def series(*levels: tuple[int, float], noise: float = 0.02, seed: int = 1) -> list[float]:
-    """So many values of each level, with a noise that is a share of it."""
+    """Return so many values of each level, with a noise that is a share of it."""
     generator = random.Random(seed)
     return [level * (1 + generator.gauss(0, noise)) for count, level in levels for _ in range(count)]
 
@@ -104,7 +104,7 @@ def test_a_change_that_may_be_a_level_that_wanders_is_marked(seed: int) -> None:
 
 
 def test_a_step_of_many_ticks_is_told_by_few_values(seed: int) -> None:
-    """Of whole numbers there are four kinds; those of a coarse clock that come together are within some ticks."""
+    """The whole numbers are of four kinds; those of a coarse clock that come together are within some ticks."""
     assert places(change_points([50, 51, 50, 50, 51, 50, 80, 81, 80, 80, 81, 80])) == [6]
     generator = np.random.default_rng(seed)
     for _ in range(20):
@@ -182,7 +182,7 @@ def test_a_step_among_values_that_are_alike_is_found_all_the_same() -> None:
 
 
 def likelihood(values: np.ndarray, place: int, r: float) -> float:
-    """Of a step of any size before a place, by least squares of values that are freed of r."""
+    """Return the likelihood of a step of any size before a place, by least squares of values that are freed of r."""
     step = np.column_stack([np.ones(len(values)), np.arange(len(values)) >= place])
     freed = [np.concatenate([each[:1] * (1 - r**2) ** 0.5, each[1:] - r * each[:-1]]) for each in (values, *step.T)]
     rest = freed[0] - np.column_stack(freed[1:]) @ np.linalg.lstsq(np.column_stack(freed[1:]), freed[0], rcond=None)[0]
@@ -199,7 +199,7 @@ def test_the_likelihood_of_a_place_is_that_of_least_squares(r: float) -> None:
 
 
 def test_a_step_is_put_where_it_is_likeliest() -> None:
-    """Among values that are alike more often at its place, or next to it, than by the least spread."""
+    """It is found at its place, or next to it, more often than by the least spread where values are alike."""
     by_spread = by_likelihood = 0
     for seed in range(100):
         values = np.array(alike(60, 0.6, seed))
@@ -224,7 +224,7 @@ def test_neighbours_that_are_alike_are_worth_less() -> None:
 
 
 def energy(x: Sequence[float], y: Sequence[float]) -> float:
-    """As the paper has it."""
+    """The statistic as the paper has it."""
     between = np.mean([abs(a - b) for a in x for b in y])
     within = [np.mean([abs(v[i] - v[k]) for k in range(len(v)) for i in range(k)]) for v in (x, y)]
     return float((2 * between - sum(within)) * len(x) * len(y) / (len(x) + len(y)))
@@ -277,7 +277,7 @@ def test_a_change_of_a_long_series_is_found_and_one_that_is_soon_taken_back() ->
 
 
 def test_p_is_that_of_students_t_for_all_places() -> None:
-    """Of values whose neighbours are on different sides of the level: they are as good as independent."""
+    """Values whose neighbours are on different sides of the level are as good as independent."""
     values = [value + (-1) ** n for n, value in enumerate(series((30, 100.0), (30, 104.0), noise=0.003))]
     (point,) = change_points(values).points
     told = scipy.stats.ttest_ind(values[: point.index], values[point.index :])

@@ -159,7 +159,7 @@ def test_neighbours_that_are_alike_count_for_less() -> None:
 
 
 def test_the_same_is_what_two_one_sided_tests_say() -> None:
-    """At 2.5 % each, for margins on both sides of where the verdict turns."""
+    """Each test is at 2.5 %, for margins on both sides of where the verdict turns."""
     a, b = drawn(1, 9), drawn(2, 9, 10.05)
     point = abs(math.log(np.median(b) / np.median(a)))
     differences = np.array(logs(b)) - np.array(logs(a))

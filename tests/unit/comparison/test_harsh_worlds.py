@@ -38,7 +38,7 @@ def estimated(layout: Layout, a: Array, b: Array) -> Estimate:
 
 
 def told(found: Estimate) -> Array:
-    """Which rows are different beside 39 others of the table that are not."""
+    """Return which rows are different beside 39 others of the table that are not."""
     return np.asarray(p_values(found) <= FAMILY_LEVEL / ROWS)
 
 
@@ -154,7 +154,7 @@ def test_few_configurations_of_a_phone_in_few_nights_blame_no_build(cells: int, 
 
 
 def test_one_gross_block_does_not_ask_for_many_more(seed: int) -> None:
-    """Of a cell that is the same, or 5 % slower: by means dozens to hundreds of rounds more."""
+    """A cell that is the same, or 5 % slower, would need dozens to hundreds of rounds more by means."""
     generator = np.random.default_rng(seed)
     a, b = (times(generator, (300, ROUNDS), 0.0) for _ in range(2))
     b[:, generator.integers(ROUNDS)] *= 1.5

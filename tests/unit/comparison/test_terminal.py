@@ -25,7 +25,7 @@ NETWORKS = ("lenet", "squeezenet_v1_1", "mobilenet_v2")
 
 
 def lines_a_row(text: str, rows: int, width: int) -> float:
-    """Of what stands between the counts and the notes, titles by verdict and notes by number left out."""
+    """Return the lines a row between the counts and the notes, titles by verdict and notes by number left out."""
     lines = text[: text.index("\nA, B: medians")].splitlines()
     assert max(map(len, lines)) <= width
     at = next(number for number, line in enumerate(lines) if line.startswith("A "))
@@ -100,7 +100,7 @@ def test_any_row_has_two_lines_and_what_decides_comes_first(width: int, seed: in
 
 
 def test_an_unknown_row_beside_a_clear_interval_says_why(seed: int) -> None:
-    """In every form; of few rows it may be proven."""
+    """Every form says it; of few rows it may be proven."""
     random, seen = Random(seed), 0
     for _ in range(30):
         content = Content("a", "b", compare(*drawn_sides(random)))

@@ -1,4 +1,4 @@
-"""Who may act: sessions are signed and end, forms are ours, and we answer to our own names alone."""
+"""The right to act: sessions are signed and end, forms are ours, and we answer to our own names alone."""
 
 from __future__ import annotations
 

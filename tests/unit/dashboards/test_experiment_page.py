@@ -32,7 +32,7 @@ from .test_nights import no_farm
 
 
 class Drawn(Contents):
-    """Of whatever experiment, the results that were drawn."""
+    """The results that were drawn, of whatever experiment."""
 
     content: Content
 
@@ -42,7 +42,7 @@ class Drawn(Contents):
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    """With one experiment that is over, and one that is not."""
+    """A ledger with one experiment that is over, and one that is not."""
     with Ledger(f"sqlite:///{tmp_path}/ledger.sqlite") as opened:
         for name in ("e-1", "open-1"):
             opened.submit(name, make.many(1, name=name), [make.job(name)])

@@ -1,4 +1,4 @@
-"""What happened, from the series of annotations: when it began, and which are kept where there are too many."""
+"""The events, from the series of annotations: when each began, and which are kept where there are too many."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_mark_is_where_a_series_began() -> None:
 
 
 def test_a_family_of_times_says_itself_when() -> None:
-    """Not when Prometheus heard of it; what was before the chart is not in it."""
+    """The mark is not at the time when Prometheus heard of it; what was before the chart is not in it."""
     changed = [
         ({"suite": "n", "direction": "worse"}, 700.0, [(1800.0, 3600.0)]),
         ({"suite": "n", "direction": "better"}, -700.0, [(0.0, 3600.0)]),

@@ -1,4 +1,4 @@
-"""What changed on a page is told row by row where that is all, and a page is never put together wrongly."""
+"""A page's changes are told row by row where that is all, and a page is never put together wrongly."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_row_more_and_other_words_around_are_the_whole_page() -> None:
 def test_what_is_told_makes_the_new_page_of_the_old(
     rows: list[tuple[str, str]], texts: list[str], rest: str, other: str
 ) -> None:
-    """With whatever names and texts, as a template escapes them."""
+    """Names and texts are any, as a template escapes them."""
     changed = [(name, text) for (name, _), text in zip(rows, texts, strict=False)] + rows[len(texts) :]
     before, now = page(rows, rest), page(changed, other)
     told = json.loads(news(before, now))

@@ -79,7 +79,7 @@ def profile_of(gauge: str) -> Profile:
 
 
 def calibration_of(profile: Profile, gain_uncertainty: float = GAIN_UNCERTAINTY) -> GaugeCalibration:
-    """As enrolment finds it, with a meter at hand."""
+    """Return the calibration as enrolment finds it, with a meter at hand."""
     gauge = profile.gauge
     return GaugeCalibration(
         ampere_per_unit=1e-3 if gauge.unit == "mA" else 1e-6,

@@ -125,7 +125,7 @@ def test_meter_that_says_the_same_all_the_time_is_doubted(says_w: float) -> None
 
 
 def test_each_refresh_counts_once() -> None:
-    """Of 250 ms, read every 100 ms; it says the same at the fourth and fifth time."""
+    """A refresh is of 250 ms, read every 100 ms; the fourth to the sixth say the same."""
     shown = np.array([5, 5, 7, 7, 7, 8, 8, 2, 2, 2, 2, 2, 2, 2, 2, 9, 9, 9])
     t_s = np.arange(len(shown)) / 10
     found = news_of(t_s, shown, 0.25)

@@ -89,7 +89,7 @@ def energy_of(of: Record) -> BlockEnergy:
 
 
 def verdict(name: str, draw: random.Random) -> str:
-    """What became of a block that was changed; `silent` where its figure moved and nothing says so."""
+    """Return what became of a block that was changed; `silent` where its figure moved and nothing says so."""
     whole = measured(draw)
     changed = CHANGES[name](whole, draw)
     if changed == whole:

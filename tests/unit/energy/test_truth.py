@@ -37,7 +37,7 @@ def runs(gauge: str) -> tuple[Told, ...]:
 
 
 def covered(gauge: str) -> tuple[int, int]:
-    """How many intervals hold the truth: with the gain's uncertainty, and those within the device."""
+    """Count the intervals that hold the truth: with the gain's uncertainty, and those within the device."""
     whole = within = 0
     for run in runs(gauge):
         found = run.energy
@@ -61,7 +61,7 @@ def test_joules_per_inference_are_within_one_percent_of_the_truth(gauge: str) ->
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
-    """Over all gauges, with the gain's error drawn from its uncertainty; no gauge may hide behind the others."""
+    """All gauges count, with the gain's error drawn from its uncertainty; no gauge may hide behind the others."""
     counts = {gauge: covered(gauge) for gauge in GAUGES}
     total = len(SEEDS) * len(GAUGES)
     for kind in (0, 1):
@@ -71,8 +71,8 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
 
 @pytest.mark.parametrize("phone", POWERS)
 def test_restless_phones_are_covered_too(phone: str) -> None:
-    """By noise and the difference of both rests alone errors are three times as large as they are told where idle power
-    wanders, eleven times where inferences are in step with the gauge, and heat takes 0.7 % away."""
+    """Errors are three times what noise and the difference of both rests alone tell where idle power wanders. They are
+    eleven times that where inferences are in step with the gauge, and heat takes 0.7 % away."""
     found = [(run.energy.within_per_inference_j, run.truth_j * run.gain) for run in runs(phone)]
     errors = [(within.value - truth_j) / within.std for within, truth_j in found if within]
     assert covered(phone)[1] >= 16 and np.sqrt(np.mean(np.square(errors))) < 1.4
@@ -108,8 +108,8 @@ def test_integrals_miss_the_truth_where_the_gauge_is_misread() -> None:
 
 @pytest.mark.parametrize("gauge", GAUGES)
 def test_calibration_by_load_steps_reads_the_block(gauge: str) -> None:
-    """From steps of rest and load alone, as enrolment takes them, the gauge's unit, sign, refresh and noise are found
-    well enough that a block is within 2 % of the truth, and within its interval."""
+    """The gauge's unit, sign, refresh and noise are found from steps of rest and load alone, as enrolment takes them.
+    A block is then within 2 % of the truth, and within its interval."""
     profile = profile_of(gauge)
     steps = record_of(simulate(profile, Course(idle_s=12, warmup_s=0, load_s=12, period_s=0.02), 77), profile)
     found = calibrate(steps.power, steps.phases)

@@ -53,7 +53,7 @@ def with_changes(from_s: float, until_s: float, **changes: object) -> Record:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FAULTS)
 def test_injected_faults_are_detected(kind: FaultKind) -> None:
-    """At a random time, of random strength, on every gauge."""
+    """Each is at a random time, of random strength, on every gauge."""
     missed = []
     for seed in SEEDS:
         gauge = list(GAUGES)[seed % len(GAUGES)]
@@ -181,7 +181,7 @@ LEVELS = next(within for within in throttled.NOISY if "two levels" in within.nam
 
 @pytest.mark.parametrize("within", [LEVELS, WANDERING], ids=["two levels", "correlated by 0.9"])
 def test_clean_runs_of_twenty_blocks_lose_none_to_throttling(within: throttled.Within) -> None:
-    """By the means of the fifths 3 % of runs lost one, and 64 % where inferences resemble the one before."""
+    """The means of the fifths lost one in 3 % of runs, and in 64 % where inferences resemble the one before."""
     rng = np.random.default_rng(20261123)
     called = [change_of(block) for block in (10 * within.draw((4000, 50), rng)).tolist()]
     assert sum(each is not None and each.throttled for each in called) <= 2

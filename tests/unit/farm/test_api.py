@@ -159,7 +159,7 @@ def test_a_module_is_exported_for_any_batch(tmp_path: Path, seed: int, given: in
 
 
 def test_inputs_by_name_are_the_modules_own(tmp_path: Path, seed: int) -> None:
-    """In any order, as doubles too; results in dictionaries and tuples are compared in their order."""
+    """Inputs come in any order, as doubles too; results in dictionaries and tuples are compared in their order."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     import onnxruntime
 

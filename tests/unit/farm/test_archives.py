@@ -1,4 +1,4 @@
-"""What is archived and pruned comes back as it was; nothing is deleted that no whole archive holds."""
+"""All that is archived and pruned comes back as it was; nothing is deleted that no whole archive holds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def filled(farm: Run, made: bytes, tmp_path: Path) -> Run:
 
 
 def shown(farm: Run, *more: str) -> list[str]:
-    """What is told of an experiment, but for the time at which it is told."""
+    """Return what is told of an experiment, but for the time at which it is told."""
     asked = [
         ("results", "first-1", "--json"),
         ("results", "first-1", "--json", "--raw"),
@@ -62,7 +62,7 @@ def _told(answer: tuple[int, str, str]) -> str:
 
 
 def counters() -> dict[tuple[str, ...], float]:
-    """Of attempts and records, as the exporter tells them."""
+    """Return the counters of attempts and records, as the exporter tells them."""
     with ledgers.database(Settings().ledger) as database, database.read() as connection:
         told = [each for family in queue_families(connection, None) for each in family.samples]
     return {(each.name, *each.labels.values()): each.value for each in told if each.name.endswith("_total")}

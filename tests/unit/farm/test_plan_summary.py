@@ -1,4 +1,4 @@
-"""What `farm plan` says of a plan."""
+"""The words of `farm plan` about a plan."""
 
 from __future__ import annotations
 

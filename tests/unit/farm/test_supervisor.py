@@ -38,7 +38,7 @@ def test_a_farm_comes_up_without_a_part_that_it_does_not_need(tmp_path: Path, ne
 
 
 def test_a_starved_machine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also by a program that is none."""
+    """A program that is none tells it, too."""
     monkeypatch.setattr(part, "ANSWER_S", 0.2)
     for text, why in (("#!/bin/sh\nexec sleep 60\n", "not within 0.2 s"), ("", "Exec format error")):
         program = tmp_path / "redis-server"
@@ -50,7 +50,7 @@ def test_a_starved_machine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_was_not_there_is_tried_again(tmp_path: Path) -> None:
-    """As a port that another farm, started at the same time, has just taken."""
+    """The cause may be a port that another farm, started at the same time, has just taken."""
     first, ready = tmp_path / "first", tmp_path / "ready"
     text = f"""import pathlib, sys, time
 first, ready = map(pathlib.Path, {(str(first), str(ready))!r})

@@ -90,7 +90,7 @@ def test_a_command_keeps_to_the_width(farm: Run, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_result_takes_one_line_at_80_columns() -> None:
-    """What holds for all rows of a device, or of all devices, is above them."""
+    """All that holds for each row of a device, or of all devices, is above them."""
     content = everything.content(blocks=3)
     lines = drawn(console.results(content), 80).splitlines()
     told = [line for line in lines if line.startswith("  ") and "/3 " in f"{line} "]

@@ -1,4 +1,4 @@
-"""What changed is found, and put down to the candidate, the device, the farm, or nobody, by what the others did."""
+"""A change is found, and put down to the candidate, the device, the farm, or nobody, by what the others did."""
 
 from __future__ import annotations
 

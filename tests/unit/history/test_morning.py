@@ -38,7 +38,7 @@ WAVES = (Wave(kind="first", part="lenet", experiment_id="nightly-1", number=0, b
 
 
 def factor(number: int, device: str, network: str, side: str) -> float:
-    """In the last night B is 6 % slower with m, A 8 % faster with n; C moved on both sides nine nights before."""
+    """B is 6 % slower with m in the last night, A 8 % faster with n; C moved on both sides seven nights before."""
     found = 1.08 if device == "C" and number >= 10 else 1.0
     if number == 17 and side == "b":
         found *= {("B", "m"): 1.06, ("A", "n"): 0.92}.get((device, network), 1.0)

@@ -144,7 +144,7 @@ def test_rejected_records_are_exported_too() -> None:
 
 
 def test_an_epoch_is_exported_with_its_stage() -> None:
-    """What the results count of a training is its last stage."""
+    """The results count a training's last stage."""
     plain, training = made.cell(), {"dataset": {"named": "digits"}, "epochs": 2}
     trains = Workload.model_validate({"network": "classifier_784", "training": training})
     cell = plain.model_copy(update={"workload": trains})

@@ -1,4 +1,4 @@
-"""When experiments began and ended: an end is told when no job is open any more."""
+"""The times when experiments began and ended: an end is told when no job is open any more."""
 
 from __future__ import annotations
 

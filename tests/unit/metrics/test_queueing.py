@@ -47,7 +47,7 @@ def test_the_newest_run_counts_with_its_own_figures(ledger: Ledger) -> None:
 
 
 def test_a_run_of_an_older_farm_has_the_figures_that_it_has(ledger: Ledger) -> None:
-    """And one that cannot be read does not hide the others."""
+    """One that cannot be read does not hide the others."""
     old = b'{"policy": "jsq", "throughput_per_s": 9.0, "sojourn_s": {"mean": 0.1, "p99": 0.4}, "drop_share": 0.0}'
     body = QueueRunBody(b"{}", b"", b"")
     ledger.queue_runs.keep("old", 1.0, "phone", 90, old, body)

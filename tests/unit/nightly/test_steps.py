@@ -1,4 +1,4 @@
-"""What a night does next: over any course of events it ends, on time, tells once, and does nothing twice."""
+"""A night's next steps: over any course of events it ends, on time, tells once, and does nothing twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a night says of a cell that it looked at more than once."""
+"""A night's findings on a cell that it looked at more than once."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ MEASURED = FATES[:2]
 
 
 def test_missing_is_what_should_have_been_measured_and_nothing_else(seed: int) -> None:
-    """Not what was excluded, what both sides lack, or a start from kept programs where the other side compiled."""
+    """It is not what was excluded, what both sides lack, or a start from kept programs where the other compiled."""
     random = Random(seed)
     cells, blocks, exclusions, expected = {}, [], [], Counter[str]()
     for number, own in enumerate(product(FATES, repeat=2)):
@@ -135,7 +135,7 @@ def _block(of: Cell, turn: int, fate: str, late: bool) -> BlockFigures:
 
 
 def test_a_block_knows_the_canaries_of_its_night_on_its_device(seed: int) -> None:
-    """Those that went well; nights are days here."""
+    """It knows those that went well; nights are days here."""
     random = Random(seed)
     cells = [Cell(workload=Workload(network=name), backend=Api.CPU) for name in ("lenet", "squeezenet_v1_1")]
     blocks = []

@@ -1,4 +1,4 @@
-"""What an axis declares is what compiling shows: plans are compared with the declarations."""
+"""An axis declares what compiling shows: plans are compared with the declarations."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "swap": {"memory_budget": 240_000},
     "in_place": {"fuse": "none"},
 }
-"""What lets an axis make a difference in this network."""
+"""The options that let an axis make a difference in this network."""
 
 
 @pytest.mark.parametrize("name", [name for name, axis in COMPILE_AXES.items() if not axis.at_run])

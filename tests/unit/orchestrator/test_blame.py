@@ -1,4 +1,4 @@
-"""Whose fault a lost attempt is, cause by cause: what no job pays for, however often it happens."""
+"""The fault of a lost attempt, cause by cause: what no job pays for, however often it happens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BUDGET = 3
 
 
 def verdicts(cause: str) -> Iterator[blame.Verdict]:
-    """On a job that is lost by one cause again and again."""
+    """Yield the verdicts on a job that is lost by one cause again and again."""
     for times in itertools.count():
         own = 0 if cause in blame.NOT_THE_JOB else times + 1
         yield blame.verdict_on(cause, [cause] * times, own, BUDGET)

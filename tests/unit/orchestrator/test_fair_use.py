@@ -183,7 +183,7 @@ def test_nobody_waits_behind_anothers_backlog_for_longer_than_their_share_says(s
 
 
 def test_a_project_uses_no_more_than_its_hours_and_says_so(seed: int) -> None:
-    """What it began is finished: of blocks whose duration is known hardly any begins that ends after its limit."""
+    """It finishes what it began: of blocks whose duration is known hardly any begins that ends after its limit."""
     chance = random.Random(seed)
     hours = chance.uniform(2, 8)
     terms = {"short": Terms(share=9.0, phone_hours=hours)}
@@ -201,7 +201,7 @@ def test_a_project_uses_no_more_than_its_hours_and_says_so(seed: int) -> None:
 
 
 def test_a_reservation_begins_one_block_late_at_most(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of blocks whose duration is known none lasts into it; in its time nobody else begins there, and its holder does
+    """No block whose duration is known lasts into it; in its time nobody else begins there, and its holder does
     at once. A person's is beside their project's pool."""
     chance, step_s = random.Random(seed), 5.0
     work = [Work(Account(name, f"{name}.p"), chance.uniform(60, 400)) for name in ("a", "b", "c")]

@@ -1,4 +1,4 @@
-"""What the JSON Schema of experiment files says of a file is what `farm run` says of it."""
+"""The JSON Schema of experiment files says of a file what `farm run` says of it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ PARSED = {
 
 
 def value_of(axis: Axis) -> st.SearchStrategy[Any]:
-    """What a person may write, right or wrong: words and numbers of the axis, and others."""
+    """Return what a person may write, right or wrong: words and numbers of the axis, and others."""
     if axis.words:
         return st.sampled_from([*axis.words, "other"])
     if axis.unit == "B":

@@ -24,7 +24,7 @@ from tests.unit.kernels.front.onnx_models import save_model
 
 
 def saved(folder: Path, rng: np.random.Generator) -> Path:
-    """With a weight, and a tensor in an attribute."""
+    """Save a model with a weight, and a tensor in an attribute."""
     folder.mkdir()
     bias = onnx.numpy_helper.from_array(rng.standard_normal(4).astype(np.float32), "bias")
     nodes = [

@@ -283,7 +283,7 @@ def test_an_algorithm_that_a_backend_lacks_is_excluded_there() -> None:
 
 
 def test_streams_and_batches_are_part_of_a_cell() -> None:
-    """So that a throughput is never compared with a latency of the same name."""
+    """A throughput is never compared with a latency of the same name."""
     single = make.experiment(matrix=Matrix(batch=(1, 4)))
     stream = make.experiment(matrix=Matrix(batch=(1, 4)), sampling=Sampling(frames=8))
     cells = [expand(each, "e", [make.device()]).cells for each in (single, stream)]

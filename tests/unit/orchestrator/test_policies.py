@@ -79,7 +79,7 @@ def test_ageing_places_what_has_waited_long_enough(low: int, high: int, first: f
 def test_the_earliest_deadline_of_the_highest_priority_comes_first(
     wanted: list[tuple[int, float | None]], by_farm: bool
 ) -> None:
-    """By the farm's policy, or by that of the experiments that have a deadline; others of their priority come after."""
+    """The policy is the farm's, or that of experiments that have a deadline; others of their priority come after."""
     jobs = [
         make.waiting(
             f"j{n}", "A", experiment_id=f"e{n}", priority=priority, deadline=at, order=(n, 0),
@@ -97,7 +97,7 @@ def test_the_earliest_deadline_of_the_highest_priority_comes_first(
 @settings(max_examples=20, deadline=None)
 @given(TEMPERATURES)
 def test_an_experiment_prefers_devices_by_its_own_policy(temps: list[float | None]) -> None:
-    """Beside another one that goes by the farm's, for the same devices."""
+    """Another one beside it goes by the farm's, for the same devices."""
     devices = [make.device(f"S{n}", battery_temp_c=temp_c) for n, temp_c in enumerate(temps)]
     serials = [device.serial for device in devices]
     own = make.waiting("own", *serials, experiment_id="a", policy="coolest", order=(0, 0))
@@ -187,7 +187,7 @@ def test_the_longest_of_the_highest_priority_begins_first_and_what_nobody_knows_
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.none() | st.floats(0.1, 10), min_size=2, max_size=5), st.booleans())
 def test_work_goes_where_it_takes_least_energy(shares: list[float | None], by_farm: bool) -> None:
-    """Of two experiments for the same devices each by what is known of it; an unknown device counts as the mean."""
+    """Two experiments for the same devices each go by what is known of it; an unknown device counts as the mean."""
     devices = {f"S{n}": make.device(f"S{n}") for n in range(len(shares))}
     policy = None if by_farm else "least_energy"
     own = make.waiting("own", *devices, experiment_id="own", policy=policy, order=(0, 0))
@@ -243,7 +243,7 @@ def test_experiments_that_take_turns_are_learnt_once(monkeypatch: pytest.MonkeyP
 
 
 def test_a_new_experiment_goes_where_blocks_of_the_same_file_took_least(tmp_path: Path) -> None:
-    """What blocks of another file told, and gauges whose gain is unknown, is left out."""
+    """Blocks of another file, and gauges whose gain is unknown, are left out."""
     blocks = {
         "S7": "uA, 250 ms",
         "P7": "uA, 250 ms, fine steps",

@@ -1,4 +1,4 @@
-"""What the farm makes is its user's alone, whatever the umask."""
+"""The files and folders that the farm makes are its user's alone, whatever the umask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a process of the farm begins."""
+"""The beginning of a process of the farm."""
 
 from __future__ import annotations
 

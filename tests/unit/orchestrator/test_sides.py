@@ -45,7 +45,7 @@ def test_both_sides_of_a_cell_follow_each_other_in_every_round(order: str) -> No
 
 
 def test_both_sides_of_a_cell_take_over_the_same_heat_within_four_rounds() -> None:
-    """What a block finds of the one before it is its neighbour's cell: as often the same one on either side."""
+    """A block takes over what its neighbour's cell left: as often the same cell on either side."""
     backends = (Api.OPENCL, Api.VULKAN, Api.CPU)
     experiment = sided(Side(), matrix=Matrix(backend=backends), sampling=Sampling(blocks=8, order="abba"))
     devices = [make.device("A", *map(make.api, backends)), make.device("B", make.api(Api.CPU), make.api(Api.VULKAN))]

@@ -43,7 +43,7 @@ def test_a_good_file(tmp_path: Path) -> None:
 
 
 def test_a_studys_file_is_read_with_the_experiment(tmp_path: Path) -> None:
-    """Of it the tables that are named; what is wrong is told with the file that has it."""
+    """The tables that are named are read; what is wrong is told with the file that has it."""
     path, study = tmp_path / "mine.yaml", tmp_path / "study.yaml"
     published = "published: {study: study.yaml, tables: [{table: II, columns: {time: {}}}]}\n"
     path.write_text(GOOD + published)

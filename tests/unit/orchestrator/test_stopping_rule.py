@@ -1,4 +1,4 @@
-"""Whether a cell gets more blocks: by the width of its interval, up to a cap, never for nothing."""
+"""The choice whether a cell gets more blocks: by the width of its interval, up to a cap, never for nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def block(outcome: Outcome = Outcome.OK, **more: Any) -> BlockFigures:
 
 
 def blocks(*values: float, energy: dict[PowerSource, list[float]] | None = None) -> list[BlockFigures]:
-    """Of each kind of energy in turn, a block has the first that has a value left."""
+    """Return blocks, each with the next energy that is left, one kind after another."""
     joules = [(source, value) for source, found in (energy or {}).items() for value in found]
     found = [_energy(*joules[i]) if i < len(joules) else None for i in range(len(values))]
     return [block(times=times_of([value]), energy=used) for value, used in zip(values, found, strict=True)]

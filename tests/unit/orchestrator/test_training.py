@@ -144,7 +144,7 @@ def test_what_makes_no_sense_with_a_training(change: dict[str, object], complain
 
 
 def test_joined_steps_are_refused_with_the_cpu() -> None:
-    """By name, at submission; on the GPUs' backends they are taken."""
+    """They are refused by name, at submission; on the GPUs' backends they are taken."""
     training = {"dataset": {"named": "digits"}, "epochs": 3, "steps": "joined"}
     asked = {"name": "x", "workload": {"network": "classifier_784", "training": training}}
     assert Experiment.model_validate({**asked, "matrix": {"backend": ["opencl", "vulkan"]}}).workload.training
@@ -153,7 +153,7 @@ def test_joined_steps_are_refused_with_the_cpu() -> None:
 
 
 def test_updates_are_of_trainings() -> None:
-    """And of steps that are apart; with those of the host the CPU backend's axes mean something."""
+    """Their steps are apart, too; with updates of the host the CPU backend's axes mean something."""
     training = {"dataset": {"named": "digits"}, "epochs": 3}
     workload: dict[str, object] = {"network": "classifier_784", "training": training}
     both = {"updates": ["device", "host"], "backend": "vulkan"}

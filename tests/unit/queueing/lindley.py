@@ -10,7 +10,7 @@ POINTS = 200
 
 
 def waits(arrivals: Column, services: Column) -> Column:
-    """What each request of a single server waits, first come first served."""
+    """Return what each request of a single server waits, first come first served."""
     steps = np.concatenate(([0.0], np.cumsum(services[:-1] - np.diff(arrivals))))
     return np.asarray(steps - np.minimum.accumulate(steps))
 
@@ -40,6 +40,6 @@ def _course(arrivals: Column, started: Column, services: Column, duration_s: flo
 
 
 def _time_since(events: Column, at: Column) -> Column:
-    """By moment the time since each event that was before it, all together."""
+    """Sum up, by moment, the time since each event that was before it."""
     before = np.searchsorted(events, at)
     return np.asarray(before * at - np.concatenate(([0.0], np.cumsum(events)))[before])

@@ -36,7 +36,7 @@ def spec_of(load: float, requests: float, service: dict[str, Any] = CHAT, **more
 
 
 def agrees(figure: Figure, value: float) -> bool:
-    """Whether an interval holds the value, or nearly: one in twenty misses it."""
+    """Judge whether an interval holds the value, or nearly: one in twenty misses it."""
     assert figure.value is not None
     assert figure.low is not None
     assert figure.high is not None

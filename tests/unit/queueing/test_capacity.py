@@ -61,7 +61,7 @@ def test_a_run_on_devices_that_gives_up_does_not_meet_the_target() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_search_on_devices_ends_whatever_the_runs_say(seed: int) -> None:
-    """After the first two, which settle that there is something to find, each run meets the target by chance."""
+    """Each run meets the target by chance after the first two, which settle that there is something to find."""
     random, count = np.random.default_rng(seed), iter(range(1000))
     never = simulate(make(duration="1 s"), np.random.SeedSequence(1)).requests
     always = never.between(0.0, 0.0)
@@ -75,7 +75,7 @@ def test_the_search_on_devices_ends_whatever_the_runs_say(seed: int) -> None:
 
 
 def test_drops_bound_the_capacity_too() -> None:
-    """Without a queue (Erlang's loss of one server) a share of load / (1 + load) is dropped: 20 % at 25 a second."""
+    """A share of load / (1 + load) is dropped without a queue (Erlang's loss of one server): 20 % at 25 a second."""
     found = find_capacity(make(duration="30 s", limits={"queue": 0}, target={"p99": "10 s", "drops": "20 %"}))
     assert found.rate_per_s.value == pytest.approx(25, rel=0.1)
 

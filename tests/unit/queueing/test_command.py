@@ -61,7 +61,7 @@ def test_the_table_has_theory_beside_it(spec: str, capsys: pytest.CaptureFixture
 
 
 def test_policies_are_told_side_by_side(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Under the same requests: one line waits less than lines of their own, in turn."""
+    """One line waits less than lines of their own, in turn, under the same requests."""
     assert main(["queue", spec, "--simulate", "--policies", "fifo,round_robin", "--json"]) == 0
     fifo, turns = json.loads(capsys.readouterr().out)
     assert (fifo["policy"], turns["policy"]) == ("fifo", "round_robin") and turns["theory"] == []

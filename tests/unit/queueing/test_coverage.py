@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 
 MEAN_S = 0.01
 EXPERIMENTS = {0.5: 40, 0.7: 20, 0.8: 6, 0.9: 2}
-"""By load, as many as take alike long."""
+"""The experiments by load, as many as take alike long."""
 
 
 def test_the_simulation_is_lindleys_recursion(seed: int) -> None:
@@ -27,7 +27,7 @@ def test_the_simulation_is_lindleys_recursion(seed: int) -> None:
 
 
 def test_intervals_hold_the_truth_or_are_not_told(seed: int) -> None:
-    """In all experiments together nine of ten do, as far as so few can tell."""
+    """Nine of ten do in all experiments together, as far as so few can tell."""
     random = np.random.default_rng(seed)
     held: dict[str, list[bool]] = {"mean": [], "p99": []}
     for load, count in EXPERIMENTS.items():
@@ -52,7 +52,7 @@ def test_intervals_hold_the_truth_or_are_not_told(seed: int) -> None:
 
 @pytest.mark.parametrize("load", [0.5, 0.7, 0.8])  # those of 0.9 are as long as all others together
 def test_short_runs_say_so(load: float, seed: int) -> None:
-    """Of a half and of twice what an interval of the p99 takes."""
+    """The runs last 0.4 and 2.5 times what an interval of the p99 takes."""
     random, rate = np.random.default_rng(seed), load / MEAN_S
     needed_s = LEAST_BEYOND / 0.01 * relaxation_s(MEAN_S, load) / 5 / 0.9
     for factor, told in ((0.4, True), (2.5, False)):
@@ -63,7 +63,7 @@ def test_short_runs_say_so(load: float, seed: int) -> None:
 
 
 def test_a_capacity_is_judged_by_all_runs_together(seed: int) -> None:
-    """Of runs of which each alone is too short. The interval held the truth for 70 of 76 seeds."""
+    """Each run alone is too short. The interval held the truth for 70 of 76 seeds."""
     spec = make(duration="12 s", target={"p99": "80 ms"}, replications=20, seed=seed % 1000)
     rate, truth = find_capacity(spec).rate_per_s, 100 - math.log(100) / 0.08
     assert rate.value and rate.high

@@ -1,4 +1,4 @@
-"""What holds in every run, whatever the spec."""
+"""Laws that hold in every run, whatever the spec."""
 
 from __future__ import annotations
 

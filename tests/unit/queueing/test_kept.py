@@ -14,7 +14,7 @@ NS = 1e-9
 
 
 def test_requests_come_back_to_the_nanosecond(seed: int) -> None:
-    """Those that were dropped, that travelled, in batches, of several classes; runs without any."""
+    """Some are dropped; they travel, and are of several classes. Some runs have none."""
     classes = [request_class("a", 60.0), request_class("b", 40.0, deadline="20 ms")]
     servers = [{"name": "s", "travel": {"kind": "exponential", "mean": "1 ms"}}]
     spec = make(classes, servers, limits={"queue": 3, "drop_late": True}, duration="20 s")

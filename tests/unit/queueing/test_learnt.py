@@ -33,7 +33,7 @@ from virtual_phones.simulation import Course, simulate
 pytestmark = [pytest.mark.unit, pytest.mark.slow]
 
 LIGHTER = 0.2
-"""Of their real heat capacities: what takes half an hour on a phone takes six minutes of simulated time."""
+"""The share of phones' real heat capacities: what takes half an hour takes six minutes of simulated time."""
 
 
 @cache
@@ -135,7 +135,7 @@ def test_a_phone_lives_in_real_time_beside_its_simulation() -> None:
 
 
 def test_where_heat_is_sure_figures_are_those_of_one_run() -> None:
-    """Of a cool phone, too: no step is near."""
+    """A cool phone's are, too: no step is near."""
     heat = learnt(block("pixel_7", 360.0, 60.0)).heat
     assert heat is not None and heat.unsure_c > 0 and len(heat.others()) == 4
     sure = heat.model_copy(update={"unsure_c": 0.0, "time_constant_between": None})

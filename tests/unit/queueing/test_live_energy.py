@@ -37,7 +37,7 @@ def gauge(windows: list[tuple[int, int]], refresh_s: float, chance: np.random.Ge
 def test_a_gauge_that_mixes_service_with_rest_is_doubted(
     length_s: float, refresh_s: float, doubted: bool, seed: int
 ) -> None:
-    """Where it is not doubted, a request has its energy within a fifth; where it is, less than half of it."""
+    """A request has its energy within a fifth where the gauge is not doubted; where it is, less than half of it."""
     windows = served(length_s)
     trace = gauge(windows, refresh_s, np.random.default_rng(seed))
     assert bool(why_coarse(windows, trace)) is doubted

@@ -30,14 +30,14 @@ def test_a_slow_start_does_not_move_the_mean(rule: str) -> None:
 
 
 def test_a_warm_up_that_takes_longer_is_a_doubt() -> None:
-    """For most of the first third of the run a backlog of 40 s is worked off."""
+    """A backlog of 40 s is worked off for most of the first third of the run."""
     cold = [{"name": "s", "setup": "40 s"}]
     found = measured(make([request_class(rate=30)], servers=cold, duration="200 s"))
     assert any("just after the warm-up" in doubt for doubt in found.doubts)
 
 
 def test_intervals_between_replications_hold_what_theory_says() -> None:
-    """Of 12 experiments of five short runs each, about 11 intervals hold the truth."""
+    """About 11 intervals of 12 experiments hold the truth, with five short runs each."""
     hits = 0
     for seed in range(12):
         found = run_and_measure(

@@ -59,7 +59,7 @@ def drawn(rng: random.Random, *, clients: int = 0, times: list[dict[str, Any]] |
 
 
 def chain(spec: QueueingSpec) -> list[tuple[float, float, float]]:
-    """By station visits a second, busy servers and the number that waits, from the balance of all states."""
+    """Return each station's visits a second, busy servers and number that waits, from the balance of all states."""
     arrivals = spec.classes[0].arrivals
     assert isinstance(arrivals, ClosedArrivals)
     names, clients = [each.name for each in spec.stations], arrivals.clients
@@ -121,7 +121,7 @@ def test_many_clients_who_think_long_are_poisson_arrivals(seed: int) -> None:
 
 
 def apart(figures: ClassFigures, line: Theory) -> list[float]:
-    """How far figures are from theory, in halves of their intervals; waits where there are some to measure."""
+    """Return how far figures are from theory, in halves of their intervals; waits where there are some to measure."""
     pairs = [(figures.sojourn_s.mean, line.sojourn_s), (figures.utilisation, line.utilisation)]
     if line.queue_length > 0.02:
         pairs += [(figures.waiting_s.mean, line.waiting_s), (figures.queue_length, line.queue_length)]

@@ -1,4 +1,4 @@
-"""What each policy promises."""
+"""The promises of each policy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_fifo_begins_in_the_order_of_arrival() -> None:
 
 
 def test_shortest_first_waits_less_on_average_than_fifo() -> None:
-    """With one server never idle by choice, the total work is the same."""
+    """The total work is the same with one server that is never idle by choice."""
     fifo, known, unknown = (
         requests_under(name, options, classes=[request_class(rate=85)])
         for name, options in (("fifo", {}), ("sjf", {"known": True}), ("sjf", {}))

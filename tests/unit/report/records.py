@@ -153,12 +153,12 @@ def trained(
 
 
 def figures(records: Iterable[Record], cells: Mapping[str, Cell], mode: Mode = "steady") -> list[BlockFigures]:
-    """As the ledger keeps them beside the records."""
+    """Return figures as the ledger keeps them beside the records."""
     return [figures_of(each, cells[each.cell_id], sustained=mode == "sustained") for each in records]
 
 
 def summarised(records: Iterable[Record], cells: Mapping[str, Cell], mode: Mode = "steady") -> list[Summary]:
-    """As reports have them."""
+    """Return summaries as reports have them."""
     blocks = figures(records, cells, mode)
     return with_gains(summarise(blocks, cells, mode=mode), blocks, cells)
 

@@ -151,7 +151,7 @@ def headings(figure: Figure) -> list[Bbox]:
 
 
 def plots(figure: Figure) -> list[Bbox]:
-    """What is drawn inside the axes and around them: curves, marks, words, names of ticks and axes."""
+    """The boxes of what is drawn inside and around the axes: curves, marks, words, names of ticks and axes."""
     boxes = [axes.get_tightbbox() for axes in figure.axes]
     return [box for box in boxes if box is not None]
 

@@ -43,7 +43,7 @@ def test_few_blocks_say_the_level_of_their_range(blocks: int, level: float, seed
 
 @pytest.mark.parametrize("watched", [False, True])
 def test_no_interval_widens_because_a_block_was_added(watched: bool, seed: int) -> None:
-    """On average, whatever the spread; of the same cells. The sixth block once made it 2.5 times as wide."""
+    """Widths are means over the same cells, whatever the spread. The sixth block once made one 2.5 times as wide."""
     generator = np.random.default_rng(seed)
     rows = (10 * np.exp(generator.uniform(0.005, 0.1) * generator.normal(size=(400, 24)))).tolist()
     widths = [
@@ -75,8 +75,7 @@ def test_blocks_that_are_alike_have_a_wider_interval(shape: Shape, blocks: int, 
 
 
 def test_ends_lie_between_the_ranks_that_enclose_the_level() -> None:
-    """Of ten values in an order whose correlation is below the allowance: ranks 1 and 2 cover 99.8 % and 97.9 %, rank 3
-    89.1 %."""
+    """Ranks 1 and 2 of ten values cover 99.8 % and 97.9 %, rank 3 89.1 %. The correlation is below the allowance."""
     values = [10.0, 1.0, 9.0, 2.0, 8.0, 3.0, 7.0, 4.0, 6.0, 5.0]
     assert serial_correlation(values) < -ALLOWANCE / 11
     found = median_interval(values)
@@ -96,13 +95,13 @@ def test_watched_blocks_have_wider_ranks(blocks: int, seed: int) -> None:
 
 @pytest.mark.parametrize(("blocks", "least", "most"), [(12, 0.997, 1.0), (30, 0.985, 1.0)])
 def test_few_watched_blocks_leave_out_the_least(blocks: int, least: float, most: float, seed: int) -> None:
-    """Those that are looked at first: chance makes them narrow."""
+    """Few blocks are looked at first: chance makes their intervals narrow."""
     room = 4 * (least * (1 - least) / RUNS) ** 0.5
     assert least - room <= covered(NORMAL, blocks, seed, watched=True) <= most
 
 
 def test_ranks_reach_further_in_where_the_inner_one_nearly_holds_the_level() -> None:
-    """Of eight values ranks 1 and 2 cover 99.2 % and 93.0 %."""
+    """Ranks 1 and 2 of eight values cover 99.2 % and 93.0 %."""
     found = median_interval([8.0, 1.0, 7.0, 2.0, 6.0, 3.0, 5.0, 4.0])
     part = (0.9921875 - 0.95) / (0.9921875 - 0.9296875)
     assert found is not None and found.level == LEVEL and isclose(found.low, 1 + 7 * part / (1 + 6 * part))

@@ -75,7 +75,7 @@ def test_another_ratio_is_never_taken_for_the_published_one(
 
 
 def by_width(asked: Experiment) -> list[tuple[str, Range]]:
-    """Of a file the published ratios with what agrees with each, the narrowest first."""
+    """Return a file's published ratios with what agrees with each, the narrowest first."""
     assert asked.published is not None
     figures, findings = list(figures_of(asked.published)), asked.published.findings
     found = [(one.text, expected("alike", one.times)) for one in findings if one.expect == "alike"]
@@ -100,7 +100,7 @@ RATIOS = [name for name, asked in SHIPPED.items() if by_width(asked)]
 
 @pytest.mark.parametrize("name", RATIOS)
 def test_the_same_ratio_is_reproduced_with_the_blocks_of_the_file(name: str, draw: np.random.Generator) -> None:
-    """Of one that is drawn, and of the narrowest, with the noise that the page has for the file."""
+    """One is drawn and one the narrowest; each has the noise that it bears with the file's blocks."""
     count = SHIPPED[name].sampling.blocks
     wanted = by_width(SHIPPED[name])
     for _, one in (wanted[0], wanted[int(draw.integers(len(wanted)))]):
@@ -163,7 +163,7 @@ def test_few_blocks_decide_nothing(count: int, draw: np.random.Generator) -> Non
 
 
 def test_more_blocks_are_as_many_as_decide(draw: np.random.Generator) -> None:
-    """Of those that it asks for, four of five decide."""
+    """Four of five comparisons decide with the blocks that are asked for."""
     wanted, decided, asked = around(2.0, 1.25), 0, 0
     for noise in np.exp(draw.normal(0, 0.15, (200, 2, 60))):
         at = [Ours(1.0, blocks(side[:5] * times, paired=True, later=late)) for late, (side, times) in

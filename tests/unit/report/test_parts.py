@@ -142,7 +142,7 @@ def test_conditions_that_are_not_proven_are_marked(steady: Content) -> None:
 
 
 def test_a_condition_of_a_device_stands_in_one_row(steady: Content) -> None:
-    """As its least proven cell has it; a setting that was put back in one of them was put back."""
+    """The row tells its least proven cell; a setting that was put back in one of them was put back."""
     proofs = [ConditionProof(name="awake", wanted="awake", proven=True, restored=each) for each in (None, True)]
     proofs.append(ConditionProof(name="awake", wanted="awake", proven=False))
     one = steady.summaries[0]

@@ -48,12 +48,12 @@ def study(path: Path) -> Study:
 
 
 def numbers(line: str) -> list[str]:
-    """Those of a line as they are written, `3x3` once; with all of a clock's parts."""
+    """Return the numbers of a line as they are written, `3x3` once; with all of a clock's parts."""
     return NUMBER.findall(SQUARE.sub(r"\1", line))
 
 
 def is_written(values: list[str], found: list[str], first: str | None = None) -> bool:
-    """Whether the figures stand there next to each other, digit by digit; from the first, where that is told."""
+    """Judge whether the figures stand there next to each other, digit by digit; from `first`, where that is told."""
     wanted = [value for value in values if value != "null"]
     starts = range(len(found)) if first is None else [int(first)]
     return any(found[start : start + len(wanted)] == wanted for start in starts)
@@ -162,7 +162,7 @@ def id_of(part: StudyTable) -> tuple[str, str, str]:
 
 
 def test_logged_figures_are_those_of_the_logs() -> None:
-    """Of each layer the least mean of any g, summed up by fire module."""
+    """Each layer's least mean of any g counts, summed up by fire module."""
     folder = ROOT.parent / "shared" / "data" / "mobile_convnet" / "galaxy_s7"
     if not folder.is_dir():
         pytest.skip("the authors' data (shared/data/mobile_convnet) are not on this machine")

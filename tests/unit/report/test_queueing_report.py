@@ -31,7 +31,7 @@ def told(spec: QueueingSpec, **more: object) -> Told:
 
 
 def test_theory_of_a_network_is_a_cross_at_each_load() -> None:
-    """Of whole requests, as the curve is; stations have rows of the table alone."""
+    """It is that of whole requests, as the curve is; stations have rows of the table alone."""
     stations = [{"name": "one", "servers": ["p"], "next": {"two": 1.0}}, {"name": "two", "servers": ["q"]}]
     spec = make(servers=[{"name": "p"}, {"name": "q"}], stations=stations, duration="10 s")
     points = [(each, theory_of(spec.at_rate(each.offered_per_s))) for each in load_curve(spec, [0.3, 0.6])]

@@ -232,7 +232,7 @@ def test_names_of_drivers_are_short_and_still_names(name: str, short: str) -> No
 
 
 def excluded(serial: str, label: str, reason: str) -> Exclusion:
-    """Of a network that is called like its file: with spaces."""
+    """Return an exclusion of a network that is called like its file: with spaces."""
     return Exclusion(serial, label.replace("lenet", "my net ü"), reason, workload="my net ü")
 
 

@@ -129,7 +129,7 @@ def test_a_sum_of_some_layers_is_no_time_of_the_network() -> None:
 
 
 def test_a_layer_that_refused_its_granularity_is_no_figure_of_it() -> None:
-    """Neither as a layer, nor within its network, nor as the best."""
+    """It is none as a layer, nor within its network, nor as the best."""
     why = "dot: 10 channels over a granularity of 4 are no multiple of four"
     cells = {g: cell(algorithm="dot", granularity=g) for g in (1, 2, 4)}
     records = []
@@ -394,7 +394,7 @@ BEST = {
 
 
 def test_speeds_of_tokens_stand_beside_in_their_unit(seed: int) -> None:
-    """Of prompt and answer as of a sustained load: ours is what results tell; a quicker one has a ratio above one."""
+    """Ours of prompt, answer and sustained load are what results tell; a quicker one has a ratio above one."""
     rng = np.random.default_rng(seed)
     precisions = ("fp32", "int8")
     told = {name: rng.uniform(5, 300, 2) for name in ("generated tokens", "prompt tokens", "plateau", "sustained")}
@@ -464,7 +464,7 @@ def test_a_speed_up_is_judged_by_itself(two_ms: float, verdict: str) -> None:
 
 
 def test_a_mean_over_networks_needs_all_of_them() -> None:
-    """Of ratios, not of times: the mean of 2 and 6 is 4, though the second network takes three times as long."""
+    """The mean is of ratios, not of times: of 2 and 6 it is 4, though the second network takes three times as long."""
     part_ = {"table": "7-4", "title": "shapes", "columns": {"Winograd": "x"}, "rows": {"all": [4.0]}}
     at = {"network": "pynet_conv_3[34]*", "backend": "opencl", "algorithm": "winograd"}
     head = {"at": at, "over": {"algorithm": "direct"}}

@@ -41,7 +41,7 @@ def started(block: int, steps: dict[str, float]) -> Record:
 
 @pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5])
 def test_set_up_is_the_median_of_the_blocks_totals_everywhere(blocks: int) -> None:
-    """Only the first block builds for long and writes a cache; all wait for the engine's slot and read back."""
+    """The first block alone builds for long and writes a cache; all wait for the engine's slot and read back."""
     usual = {"slot": 7e4, "context": 3.0, "build": 40.0, "upload": 11.0, "readback": 500.0}
     first = {**usual, "build": 8000.0, "cache": 5000.0}
     whole = content([started(i, {**(usual if i else first), "context": 3.0 + i}) for i in range(blocks)])
@@ -68,7 +68,7 @@ def test_a_cold_start_takes_as_long_in_both_tables() -> None:
 
 
 def test_the_time_on_the_device_is_that_of_a_whole_pass() -> None:
-    """In each pass another layer is slow: the medians of the layers say nothing of a pass."""
+    """Another layer is slow in each pass: the medians of the layers say nothing of a pass."""
     plain = record(ONE, [2.0])
     layers = tuple(
         plain.layers[0].model_copy(
@@ -107,7 +107,7 @@ def unrested(block: int, of: Cell = ONE) -> Record:
 
 
 def test_gross_energy_is_shown_and_called_so() -> None:
-    """Without rests there is no net figure: the gross one stands in every table, with its name."""
+    """There is no net figure without rests: the gross one stands in every table, with its name."""
     whole = content([unrested(i) for i in range(3)])
     told = whole.summaries[0].energy_per_inference
     assert told and told.basis == "gross" and told.figure_j.value == pytest.approx(3.0 * 30 / 4, rel=0.02)

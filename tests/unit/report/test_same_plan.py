@@ -14,7 +14,7 @@ from .records import cell, record, summarised
 
 
 def results(plans: Mapping[str, str], cells: Mapping[str, Cell], serials: tuple[str, ...] = ("A",)) -> list[Summary]:
-    """Of each cell on each device one block that ran the plan of that name."""
+    """Summarise one block of each cell on each device; it ran the plan that stands by the cell's name."""
     records = [
         made.model_copy(update={"provenance": made.provenance.model_copy(update={"program_hash": plan})})
         for serial in serials

@@ -123,7 +123,7 @@ def test_a_session_ends_with_a_reboot_or_an_hours_rest() -> None:
 
 
 def test_how_runs_differ_is_known_from_three_of_them(seed: int) -> None:
-    """Of days that differ by 5 %, and of blocks that differ little."""
+    """Days differ by 5 %, and their blocks little."""
     random = Random(seed)
     runs = []
     for _ in range(MOST_RUNS):

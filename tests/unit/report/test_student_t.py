@@ -1,4 +1,4 @@
-"""What is computed without SciPy is what SciPy computes."""
+"""Figures that are computed without SciPy are those that SciPy computes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_tail_of_f(freedom: int, of_divisor: int, value: float) -> None:
 
 @given(st.floats(1e-6, 1 - 1e-6), st.floats(0.5, 1e6))
 def test_quantile_of_t(probability: float, freedom: float) -> None:
-    """Also of degrees of freedom that are left to SciPy."""
+    """Degrees of freedom that are left to SciPy are among these."""
     assert t_quantile(probability, freedom) == pytest.approx(stdtrit(freedom, probability), rel=1e-9, abs=1e-9)
 
 

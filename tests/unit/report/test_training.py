@@ -114,7 +114,7 @@ def test_probes_of_a_limit_are_in_its_order_and_without_their_answers() -> None:
 
 
 def test_epochs_of_earlier_attempts_are_in_the_curve_alone() -> None:
-    """Also where the agent had ended alone, and the attempt that found its checkpoint ran none itself."""
+    """They are, too, where the agent had ended alone, and the attempt that found its checkpoint ran none itself."""
     all_of_it = tuple(epoch(i) for i in range(502))
     went_on, found_it = (
         record(CELL, [1.0], serial=serial).model_copy(
@@ -133,7 +133,7 @@ def test_epochs_of_earlier_attempts_are_in_the_curve_alone() -> None:
 
 
 def test_a_stage_of_one_epoch_has_no_curve() -> None:
-    """As of each probe of a search: a line through one point is none."""
+    """A probe of a search is such a stage: a line through one point is none."""
     short = record(CELL, [1.0]).model_copy(update={"samples": (epoch(0), epoch(2), epoch(3)), "trained": MODEL})
     found = built("trains-1", ASKED, cells={CELL.cell_id: CELL}, records=[short], outcomes={"ok": 1}, now=1.8e9)
     page = render(found, found.records)
@@ -154,7 +154,7 @@ def test_terminal_page_and_json_show_it() -> None:
 
 
 def test_reconstructions_are_pictures_of_the_page(seed: int) -> None:
-    """What a browser decodes are the samples above the answers, enlarged; in colours where they have any."""
+    """A browser decodes the samples above the answers, enlarged; in colours where they have any."""
     rng = np.random.default_rng(seed)
     for shape in ((2, 2, 8, 8, 1), (3, 2, 32, 32, 3)):
         pixels = rng.integers(0, 256, shape, dtype=np.uint8)

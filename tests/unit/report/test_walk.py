@@ -83,13 +83,13 @@ class Walk(NamedTuple):
                 yield summary, told, f"{told.metric} {told.basis}".strip()
 
     def rows(self) -> tuple[Compared, ...]:
-        """What `farm compare --sides backend=opencl,vulkan` compares."""
+        """Return what `farm compare --sides backend=opencl,vulkan` compares."""
         sampling, cells = self.whole.experiment.sampling, {each.cell_id: each for each in CELLS.values()}
         rows = rows_of(map(brief_of, self.whole.blocks), cells, sampling.mode, watched=sampling.is_watched)
         return compare(*sides_of(rows, "backend", *SIDES))
 
     def sides(self) -> dict[Place, tuple[Told | None, Told | None]]:
-        """What results tell of both backends, of what can be compared, by its name there."""
+        """Return what results tell of both backends, of what can be compared, by its name there."""
         cold = self.whole.experiment.sampling.mode == "cold"
         found: dict[Place, dict[str, Told]] = {}
         for summary, told, name in self.told():
@@ -268,7 +268,7 @@ def in_a_comparison(walk: Walk) -> None:
 
 
 def in_a_form(read: Callable[[Content], dict[Place, tuple[str, str]]], walk: Walk) -> None:
-    """What a form of a comparison shows of both sides."""
+    """Check what a form of a comparison shows of both sides."""
     shown = read(Content("a", "b", walk.rows()))
     for place, sides in walk.sides().items():
         for told, text in zip(sides, shown.get(place, ()), strict=False):
@@ -323,7 +323,7 @@ def in_junit(content: Content) -> dict[Place, tuple[str, str]]:
 
 
 def in_lines(width: int, content: Content) -> dict[Place, tuple[str, str]]:
-    """Of rows that both sides have: a wide terminal's, or two lines each at 80 columns."""
+    """Read the rows that both sides have: a wide terminal's, or two lines each at 80 columns."""
     lines, _ = compared.lines_of(content, 0, every=True)
     part: RenderableType = listing.part(
         compared.section(content, lines), len(lines), list(compared.narrow(content, lines))
@@ -355,7 +355,7 @@ def on_the_morning_page(walk: Walk) -> None:
 
 
 def on_the_pages_of_nights(walk: Walk) -> None:
-    """As many rows of each kind as the command line says."""
+    """The pages have as many rows of each kind as the command line says."""
     counts, pages = Counter(map(word, walk.rows())), _pages(walk)
     listed = re.search(r'<tr id="l-nightly@001">.*?</tr>', pages.main("/nights", {}, ANYBODY)[1])
     assert listed
@@ -367,7 +367,7 @@ def on_the_pages_of_nights(walk: Walk) -> None:
 
 
 def on_charts(walk: Walk) -> None:
-    """What Prometheus has, as a page lists it."""
+    """Check what Prometheus has, as a page lists it."""
     for _, told, name in walk.told():
         unit = {"ms": "s", "J": "joule"}.get(told.unit)
         if told.value is not None and unit is not None and told.value < 1e4:
@@ -395,7 +395,7 @@ OUTPUTS: dict[str, Callable[[Walk], None]] = {
     "web: charts": on_charts,
 }
 DRAWN = ("page", "web: report")
-"""Those with charts, which take seconds."""
+"""Outputs with charts, which take seconds."""
 
 
 @pytest.mark.parametrize("output", OUTPUTS)

@@ -65,7 +65,7 @@ def test_dates_and_times_of_day(tmp_path: Path, written: Callable[[datetime], st
 
 @pytest.mark.usefixtures("by_rows")
 def test_a_log_of_nvidia_smi(tmp_path: Path) -> None:
-    """As it writes it, with further columns; a GPU may draw more than a phone."""
+    """The program writes it so, with further columns; a GPU may draw more than a phone."""
     rows = [
         (f"{at:%Y/%m/%d %H:%M:%S.%f}"[:-3], f" {100 * watts:.2f} W", " 700.00 W", " 1410 MHz")
         for at, watts in zip(moments(), WATTS, strict=True)

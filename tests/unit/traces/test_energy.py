@@ -182,7 +182,7 @@ def wandering(kept: float, count: int, seed: int) -> Recording:
 
 
 def test_short_traces_of_readings_that_are_alike_cover_or_are_doubted() -> None:
-    """Of 300 readings with a correlation time of 10, 84 % by the windowed time alone."""
+    """The windowed time alone covers 84 % with 300 readings and a correlation time of 10."""
     found = [compare([wandering(0.905, 300, seed)], [wandering(0.905, 300, 999 - seed)]) for seed in range(100)]
     held = [each.plain.load_power_w.low <= 2 <= each.plain.load_power_w.high for each in found]
     assert sum(held) >= 89

@@ -153,7 +153,7 @@ JOULESCOPE = """#time,current,voltage,power,charge,energy
 1.5,0.399461,4.74573,1.89572,0.599772,2.84609
 2.0,0.399297,4.74579,1.89497,0.799421,3.79357
 """
-"""As a Joulescope wrote it; `energy` is the meter's own integral of each window of 0.5 s after the first."""
+"""Rows that a Joulescope wrote; `energy` is the meter's own integral of each window of 0.5 s after the first."""
 
 
 def test_joulescopes_statistics_agree_with_its_own_energy(tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_a_file_of_a_program_is_to_be_exported_by_it(
 
 
 def test_titles_as_programs_and_numpy_write_them(tmp_path: Path) -> None:
-    """Of 1.2 W, each."""
+    """Each is of 1.2 W."""
     heads = {
         "Time (seconds),Power (Watts)": (1, 1.2),
         "Seconds,Milliwatts": (1, 1200),

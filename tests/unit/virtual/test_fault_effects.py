@@ -1,4 +1,4 @@
-"""What faults do to a phone's clocks, supply and files, without a transport."""
+"""Effects of faults on a phone's clocks, supply and files, without a transport."""
 
 from __future__ import annotations
 

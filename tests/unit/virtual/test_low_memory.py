@@ -34,7 +34,7 @@ def phone(tmp_path: Path) -> Phone:
 
 @pytest.fixture
 def programs() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Of 4 MB and of 32 MB, beside what Python needs."""
+    """Programs of 4 MB and of 32 MB, beside what Python needs."""
     running = [_holding(4 * MB), _holding(32 * MB)]
     yield running
     for program in running:

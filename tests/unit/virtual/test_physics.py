@@ -45,7 +45,7 @@ def stored_j(profile: Profile, state: State) -> float:
 @laws
 @given(profiles, charges, loads, st.booleans(), st.floats(0.1, 120))
 def test_energy_is_conserved(profile: Profile, charge: float, load: float, charging: bool, dt_s: float) -> None:
-    """What battery and supply give is what became heat in the phone and in the battery."""
+    """The energy that battery and supply give is what became heat in the phone and in the battery."""
     state = step(profile, at(profile, charge, charging=charging), load, dt_s)
     given_j = state.chemical_j + state.supplied_j
     assert given_j == pytest.approx(state.consumed_j + state.battery_loss_j, rel=1e-6, abs=1e-6)

@@ -13,7 +13,7 @@ from virtual_phones.system.processes import ROOT_VARIABLE, ProcessTable, end_all
 
 
 def test_what_a_phone_runs_is_found_by_descent(tmp_path: Path) -> None:
-    """Also what its programs and other threads have started; another phone's, and nobody's, are told apart."""
+    """Its programs and other threads have started some, too; another phone's, and nobody's, are told apart."""
     mine, other, over = tmp_path / "mine", tmp_path / "other", threading.Event()
     started: list[subprocess.Popen[bytes]] = []
 

@@ -86,8 +86,8 @@ def test_what_a_profile_has_from_a_study_is_there_to_the_last_digit(name: str) -
 
 @pytest.mark.parametrize("name", profile_names())
 def test_no_virtual_phone_is_judged_by_what_it_was_modelled_from(name: str) -> None:
-    """Of every published cell of every experiment: what is the cell of a constant, or follows from such, or has a
-    profile's number in it."""
+    """Every published cell of every experiment is circular if it is a constant's, follows from such, or has a profile's
+    number in it."""
     profile, met = load_profile(name), 0
     phone = OurDevice("a", "virtual", profile.model)
     sources = {figure.cell for figure in profile.figures.values() if figure.cell}
@@ -108,7 +108,7 @@ def test_no_virtual_phone_is_judged_by_what_it_was_modelled_from(name: str) -> N
 
 
 MEASURED = {"latency", "best", "same_predictions", "psnr", "share", "setup", "call", "call_setup", "memory"}
-"""What the host computes for a virtual phone, with no number of its profile in it but the share of its clocks."""
+"""Metrics that the host computes for a virtual phone, with no number of its profile but the share of its clocks."""
 
 
 def following(column: str, formulas: dict[str, str]) -> set[str]:

@@ -56,7 +56,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def is_free(pid: int, looks: int = 50) -> bool:
-    """Not found stopped in so many cycles of the brake."""
+    """Judge whether it is never found stopped in so many cycles of the brake."""
     for _ in range(looks):
         if is_stopped(pid):
             return False
@@ -67,7 +67,7 @@ def is_free(pid: int, looks: int = 50) -> bool:
 @pytest.mark.parametrize("share", [0.02, 0.2, 0.5, 0.8, 0.99])
 @pytest.mark.parametrize("late_s", [0.0, 0.001, 0.02])
 def test_a_process_runs_for_its_share_however_late_the_brake_wakes_up(share: float, late_s: float, seed: int) -> None:
-    """On a clock of our own. After each cycle it had no more than its share, and at most one debt less."""
+    """The clock is our own. After each cycle it had no more than its share, and at most one debt less."""
     late, pace = random.Random(seed), Pace(share)
     ran_s = stopped_s = 0.0
     for _ in range(2000):

@@ -1,4 +1,4 @@
-"""When a virtual phone's screen goes off, and when its kernel suspends."""
+"""The times when a virtual phone's screen goes off, and when its kernel suspends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.unit
 
 
 def at(phone: Wakefulness, now_s: float, **more: Any) -> tuple[bool, bool]:
-    """Whether it is awake, and whether it is suspended."""
+    """Return whether it is awake, and whether it is suspended."""
     phone.advance(now_s, **{"off_after_s": 30.0, "stays_on": False, "powered": False} | more)
     return phone.is_awake, phone.is_suspended
 

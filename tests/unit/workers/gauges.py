@@ -20,7 +20,7 @@ class SimulatedGauge:
     rest_a: float = 0.045
     load_a: float = 0.72
     jitter: float = 0.0
-    """Of the gauge's own period, as a share."""
+    """The most that the gauge's own period varies, as a share."""
     lag_s: float = 0.0
     """Time constant of the gauge's own averaging."""
     looked_at_s: float = 0.0
@@ -34,7 +34,7 @@ class SimulatedGauge:
     counter_uah: float = 0.0
     """Step of the charge counter; 0: there is none."""
     counter_gain: float = 1.0
-    """Of the gauge, as the counter sees it."""
+    """The gauge's gain, as the counter sees it."""
 
     def run(self, seed: int, step_s: float, steps: tuple[int, ...] = (0, 2, 0, 2)) -> tuple[list[Power], list[Phase]]:
         """Events of `burn --steps ... --step-ms ...`."""

@@ -316,7 +316,7 @@ def test_a_phone_is_reached_by_its_address_and_called_by_its_serial() -> None:
     [(b"", Unsupported), (b"cmd,stat_v2", Unsupported), (b"shell_v2,cmd", TransportLost)],
 )
 def test_an_adbd_without_shell_v2_is_no_bad_cable(features: bytes, error: type[Exception]) -> None:
-    """As those of Android 6 and older: they close the stream of a service that they do not have."""
+    """The daemons of Android 6 and older close the stream of a service that they do not have."""
 
     def old(client: socket.socket) -> None:
         if request(client) == "host-serial:A:features":

@@ -1,5 +1,5 @@
-"""What the farm sends to a phone, held against the table of what each Android release has; and what it makes of a
-phone that lacks something."""
+"""The farm's commands, held against the table of what each Android release has; and what the farm makes of a phone
+that lacks something."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LATER = {
     ("svc", "bluetooth"): "the permission bluetooth",
     ("uhubctl", ""): "a program of this host",
 }
-"""What came after the floor, or is no phone's, and how the farm does without it."""
+"""Commands that came after the floor, or are no phone's, and how the farm does without them."""
 SLOWEST_S = 2.5
 """A command of a phone that is slow, and not given up."""
 SENDERS = {"shell": 0, "stream": 0, "quote": 0, "run": 1, "_output": 1, "_succeeds": 1}
@@ -84,7 +84,7 @@ def sent(tree: ast.Module) -> Iterator[tuple[int, list[str]]]:
 
 
 def wrong(argv: Sequence[str], sdk: int) -> list[str]:
-    """What of a command line a phone of this release has not got, though nobody has said how to do without it."""
+    """List what a phone of this release lacks of a command line, though nobody has said how to do without it."""
     name = argv[0].removeprefix("/system/bin/")
     if name in MKSH or ((name, "") in LATER and since_or_none(name) is None):
         return []
@@ -130,9 +130,9 @@ class InProcess:
     def __init__(self, phone: Phone) -> None:
         self.serial, self.phone = phone.serial, phone
         self.ran: list[list[str]] = []
-        """What its shell has run so far, where a test notes that."""
+        """Commands that its shell has run so far, where a test notes that."""
         self.hasty: list[Sequence[str]] = []
-        """What has less time than a slow phone needs."""
+        """Commands that have less time than a slow phone needs."""
 
     def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
         out, err = BytesSink(), BytesSink()

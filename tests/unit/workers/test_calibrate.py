@@ -24,7 +24,7 @@ def seed() -> int:
 
 
 def step_s(refresh_s: float) -> float:
-    """As enrolment takes them: longer for slow gauges."""
+    """The length of enrolment's steps: longer for slow gauges."""
     return max(1.5, 10 * refresh_s)
 
 
@@ -46,7 +46,7 @@ def any_gauge(random_: random.Random) -> SimulatedGauge:
 
 @pytest.mark.slow
 def test_nearly_all_gauges_are_read_right(seed: int) -> None:
-    """At least 99 of 100 random gauges, in every respect."""
+    """No more than one of 100 random gauges is read wrong in any respect."""
     random_ = random.Random(seed)
     wrong = []
     for case in range(CASES):
@@ -72,14 +72,14 @@ def test_noise_is_found_with_its_quantum(seed: int) -> None:
 
 
 def test_few_readings_may_scatter_little_by_chance() -> None:
-    """Of some thousand brief runs these had one kind of readings that scattered four times as much as the other."""
+    """These of some thousand brief runs had one kind of readings that scattered four times as much as the other."""
     gauge = SimulatedGauge(noise_a=0.003, quantum_a=0.001, rest_a=0.0453, load_a=0.7207)
     for chance in (169, 1001, 1260):
         assert calibrate(*gauge.run(chance, 1.75)).noise_a == pytest.approx(0.003, rel=0.2)
 
 
 def test_a_load_that_is_uneven_is_a_load(seed: int) -> None:
-    """Where something else takes the cores again and again, readings under load scatter from little to all of it."""
+    """Readings under load scatter from little to all of it where something else takes the cores again and again."""
     random_ = random.Random(seed)
     power, phases = SimulatedGauge().run(7, 1.75)
     busy = {p.current_ua for p in power if (p.current_ua or 0) < -400_000}

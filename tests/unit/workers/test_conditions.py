@@ -127,7 +127,7 @@ def test_nothing_is_switched_that_is_not_wanted() -> None:
 
 
 def power(state: str, *, stays_on: bool = False, off_after_ms: int = NEVER_MS) -> str:
-    """As Android prints it, with lines in between that are much alike."""
+    """Return the state as Android prints it, with lines in between that are much alike."""
     return (
         f"Power Manager State:\n  mDirty=0x0\n  mWakefulness={state}\n  mWakefulnessChanging=false\n"
         f"  mStayOn={str(stays_on).lower()}\n  mStayOnWhilePluggedInSetting=7\n\nSleep timeout: -1 ms\n"

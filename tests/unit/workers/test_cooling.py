@@ -1,4 +1,4 @@
-"""When a phone will be cool: Newton's law where enough was seen, else the usual rate; and the slope itself."""
+"""The time until a phone is cool: Newton's law where enough was seen, else the usual rate; and the slope itself."""
 
 from __future__ import annotations
 

@@ -104,8 +104,8 @@ def make_sample(start_ns: int, duration_ns: int) -> Sample:
 
 @pytest.mark.parametrize("name", ["executor_runner", "llama.cpp"])
 def test_short_samples_are_read_as_they_are_printed(name: str, seed: int) -> None:
-    """Of a microsecond each, printed to the ns, whose mean or sum the tool rounds: as llama-bench did with a network of
-    five layers."""
+    """Samples of microseconds are printed to the ns, and the tool rounds their mean or sum: as llama-bench did with a
+    network of five layers."""
     draw = random.Random(f"{seed} {name}")
     for _ in range(50):
         output = draw.choice([each for each in outputs() if each.engine == name and len(each.ms) > 1])

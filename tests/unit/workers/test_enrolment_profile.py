@@ -1,4 +1,4 @@
-"""What becomes of a profile while a phone is watched, without a phone."""
+"""Changes to a profile while a phone is watched, without a phone."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_reference_temperature_stays(tmp_path: Path) -> None:
     ],
 )
 def test_what_failed_is_not_tried_before_every_job(tmp_path: Path, more: dict[str, object], is_tried: bool) -> None:
-    """Whether it is tried shows in what the phone is asked: its agent would be started."""
+    """The commands to the phone show whether it is tried: its agent would be started."""
     store.save(tmp_path, profile(**more))
     phone = Phone()
     facts = DeviceFacts(serial="A", host="h", kind="phone", source=Source.PHONE, fingerprint="x")

@@ -55,7 +55,7 @@ def test_software_is_one_device_and_each_gpu_another() -> None:
 
 
 def test_a_probe_of_a_server_with_one_gpu() -> None:
-    """As the agent found it there: two OpenCL devices, no Vulkan."""
+    """The agent found two OpenCL devices there, and no Vulkan."""
     h200 = facts(Api.OPENCL, "NVIDIA H200", vendor="NVIDIA Corporation", driver="NVIDIA CUDA 580.159.04")
     pocl = facts(
         Api.OPENCL, f"cpu-skylake-avx512-{XEON}", vendor="GenuineIntel", driver="Portable Computing Language 5"

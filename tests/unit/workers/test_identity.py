@@ -1,4 +1,4 @@
-"""What a phone is called, whatever its connections do."""
+"""The name of a phone, whatever its connections do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workers.devices.identity import Identity, Names, read_identity
 
 
 class Phones:
-    """Who answers at which address."""
+    """The phones that answer, by address."""
 
     def __init__(self, **phones: Identity | None) -> None:
         self.at = phones

@@ -1,4 +1,4 @@
-"""What a driver refused is remembered for its device, and never grows."""
+"""A limit that a driver's refusal taught is remembered for its device, and never grows."""
 
 from __future__ import annotations
 

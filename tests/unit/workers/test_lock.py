@@ -56,7 +56,7 @@ def test_another_process_counts_and_its_death_frees(tmp_path: Path) -> None:
 
 
 def test_a_lock_file_that_was_removed_meanwhile_locks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between its opening and its lock: whoever comes next makes another file."""
+    """It is removed between its opening and its lock: whoever comes next makes another file."""
     file, lock, removed = tmp_path / "locks" / "a.lock", fcntl.flock, []
 
     def remove_first(*words: int) -> None:

@@ -46,7 +46,7 @@ class Stopped(Exception):
 
 
 def test_one_who_leaves_stops_nobody_else() -> None:
-    """Whether it was making the value, which another then begins anew, or waiting for it."""
+    """One leaves who was making the value, which another then begins anew, and one who was waiting for it."""
     memo: SingleFlightCache[str] = SingleFlightCache(2)
     begun, leave_maker, leave_waiter, finish = (threading.Event() for _ in range(4))
     made: list[str] = []

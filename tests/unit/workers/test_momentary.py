@@ -1,4 +1,4 @@
-"""What a phone's nodes say at one moment, from what one `grep` prints."""
+"""The readings of a phone's nodes at one moment, from what one `grep` prints."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_draw_is_positive_while_the_battery_discharges(
 
 
 def test_a_battery_of_another_name_is_found_as_the_agent_finds_it() -> None:
-    """By its type, and that it tells a current: Huawei's `Battery` beside `MainBattery` and `bms`."""
+    """It is known by its type, and by telling a current: Huawei's `Battery` beside `MainBattery` and `bms`."""
     text = """\
 /sys/class/power_supply/Battery/type:Battery
 /sys/class/power_supply/Battery/status:Discharging

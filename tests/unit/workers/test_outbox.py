@@ -1,4 +1,4 @@
-"""What waits for the farm, where several sessions have it at once."""
+"""Files that wait for the farm, where several sessions have them at once."""
 
 from __future__ import annotations
 

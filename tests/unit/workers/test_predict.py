@@ -1,4 +1,4 @@
-"""From scores to predictions."""
+"""Predictions from scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each way to save memory saves."""
+"""The memory that each way to save it saves."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _numbers(name: str) -> float:
 
 @pytest.mark.parametrize(("fixed", "per_byte"), [(0.0, 0.0), (0.3, 0.0), (0.1, 1e-4), (4.0, 1e-3)])
 def test_the_best_of_all_splits_is_found(fixed: float, per_byte: float) -> None:
-    """And with few runs: what was learnt of transfers holds for the splits that were not measured."""
+    """Few runs are enough: what was learnt of transfers holds for the splits that were not measured."""
     rng = generator()
     gpu, cpu = ({name: float(rng.uniform(0.1, 2.0)) for name in LAYERS} for _ in range(2))
     device = Device(gpu, cpu, fixed, per_byte)

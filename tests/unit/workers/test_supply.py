@@ -1,4 +1,4 @@
-"""How a supply is cut: by the wiring file, else by what the phone offers; restored from its journal."""
+"""A supply is cut by the wiring file, else by what the phone offers, and restored from its journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which entries of the tuning database a plan takes: another number of CPU threads is another device."""
+"""The entries of the tuning database that a plan takes: another number of CPU threads is another device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workers.engines.pocketfarm.plans.tuned_choices import FILE, key_of
 
 CORES = 4
 OTHER = Choice("im2col")
-"""Not what the compiler takes on its own."""
+"""A choice that the compiler does not take on its own."""
 
 
 def device(**facts: Any) -> DeviceFacts:
@@ -45,7 +45,7 @@ def test_threads_and_processor_are_part_of_the_key() -> None:
 
 
 def entry(key: str, conv: str, **changes: Any) -> dict[str, Any]:
-    """As a file keeps it."""
+    """Return an entry as a file keeps it."""
     return {
         "device": key, "precision": "fp32", "conv": conv, "algorithm": OTHER.algorithm, "tile": OTHER.tile, "ms": 0.1,
         "default": "implicit_gemm", "default_ms": 0.2, "tried": 3, "failed": 0, "kept": True, "at": 1.0, **changes,
@@ -58,7 +58,7 @@ def convolution() -> Layer:
 
 
 def takes(plans: Plans, cpus: int = 0, **options: int | str | bool) -> bool:
-    """Whether the plan of a cell has the choice."""
+    """Return whether the plan of a cell has the choice."""
     cell = Cell(workload=Workload(network="lenet"), backend=Api.CPU, options=options)
     return OTHER.words in plans.plan(cell, device(), cpus=cpus).plan.options.values()
 
@@ -85,7 +85,7 @@ def test_a_choice_is_taken_for_its_number_of_threads_alone(tmp_path: Path, convo
 
 
 def test_a_file_without_threads_is_read_and_goes_on_to_count(tmp_path: Path, convolution: Layer) -> None:
-    """Of an earlier version: OpenCL as it is now, and nothing of the CPU that could be taken for some number."""
+    """An earlier version's file has OpenCL as it is now, and of the CPU nothing that holds for a number of threads."""
     old = [entry("opencl | Mali | 7", convolution.key), entry("cpu | arm64-v8a processor | agent 1 neon", "conv")]
     (tmp_path / FILE).write_text(json.dumps(old))
     database = Database(tmp_path / FILE)

@@ -44,7 +44,7 @@ def test_another_shape_is_wrong() -> None:
 
 
 def test_the_signal_to_noise_ratio_is_of_the_largest_value(seed: int) -> None:
-    """And none where nothing differs, or there is nothing to differ from."""
+    """There is none where nothing differs, or there is nothing to differ from."""
     draw = np.random.default_rng(seed)
     wanted = draw.normal(size=(3, 5)) * 10.0 ** draw.integers(-20, 150)
     found = wanted * (1 + draw.normal(size=(3, 5)) * 1e-3)

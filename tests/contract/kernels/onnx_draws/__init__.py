@@ -1,4 +1,4 @@
-"""What an operator is given at random: ranks, shapes, attributes, broadcasts; and pairs that hand places on."""
+"""Random ranks, shapes, attributes and broadcasts for an operator; and pairs that hand places on."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ STORED = {
     "TopK",
     "Trilu",
 } | {op for op in OPERATORS if op.startswith(("Reduce", "QLinear")) or op.endswith("Integer")}
-"""Whose inputs after the first must be constants."""
+"""Operators whose inputs after the first must be constants."""
 SINCE = {"CumProd": 26, "TensorScatter": 24}
 """The opset of those that are newer than the fuzzer's."""
 TWO_RESULTS = {"MaxPool places", "TopK"}
-"""Of which both are read. What stands behind the operator's name says which kind of it is meant."""
+"""Operators of which both results are read. What stands behind the operator's name says which kind of it is meant."""

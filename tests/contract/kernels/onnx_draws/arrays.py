@@ -1,4 +1,4 @@
-"""What every draw is made of: shapes, numbers, axes."""
+"""The parts of every draw: shapes, numbers, axes."""
 
 from __future__ import annotations
 

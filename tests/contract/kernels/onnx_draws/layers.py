@@ -18,7 +18,7 @@ def roi_align(rng: np.random.Generator) -> Drawn:
 
 
 def grid_sample(rng: np.random.Generator) -> Drawn:
-    """At places that are no ends of a step, where rounding would choose."""
+    """A grid of places that are no ends of a step, where rounding would choose."""
     rank = int(rng.choice([2, 2, 3]))
     n, c, *extents = (int(extent) for extent in rng.integers(1, 6, 2 + rank))
     mode = str(rng.choice(["nearest", "linear", "cubic"] if rank == 2 else ["nearest", "linear"]))

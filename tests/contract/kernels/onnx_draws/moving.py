@@ -81,7 +81,7 @@ def scatter_elements(rng: np.random.Generator) -> Drawn:
 
 
 def top_k(rng: np.random.Generator) -> Drawn:
-    """Of equal numbers too."""
+    """A tensor to choose from, with equal numbers too."""
     x = normal(rng, *shape_of(rng, (1, 2, 3, 4), 12))
     x = np.round(x) if rng.random() < 0.5 else x
     axis = int(rng.integers(-x.ndim, x.ndim))

@@ -71,7 +71,7 @@ def _pool(to: Chain) -> tuple[Array, str, list[str], dict[str, Any]]:
 
 
 def unpooled(to: Chain) -> None:
-    """What MaxPool found goes back, as it is or changed, to where it was."""
+    """The maxima of MaxPool go back, as they are or changed, to where they were."""
     x, _, (values, places), found = _pool(to)
     if to.chance():
         values = to.add(str(to.rng.choice(["Relu", "Neg", "Exp"])), values)
@@ -266,4 +266,4 @@ PAIRS: dict[str, Pair] = {
     "CumSum-": running,
     "Size-": counted,
 }
-"""By what hands on."""
+"""Each pair's draw, by what hands on."""

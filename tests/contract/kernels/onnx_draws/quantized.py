@@ -21,7 +21,7 @@ def _whole(rng: np.random.Generator, kind: Any, *shape: int) -> Array:
 
 
 def linear(dequantize: bool) -> Draw:
-    """By one scale, by one for each place along an axis; with and without a zero point."""
+    """A draw with one scale, or one for each place along an axis; with and without a zero point."""
 
     def draw(rng: np.random.Generator) -> Drawn:
         shape, kind = shape_of(rng, (1, 2, 3, 4)), _KINDS[int(rng.integers(2))]
@@ -35,7 +35,7 @@ def linear(dequantize: bool) -> Draw:
 
 
 def integer_product(scaled: bool) -> Draw:
-    """Of whole numbers, with scales or without; by columns of the second."""
+    """A product of whole numbers, with scales or without; those of the second may go by its columns."""
 
     def draw(rng: np.random.Generator) -> Drawn:
         m, k, n = (int(extent) for extent in rng.integers(1, 20, 3))
@@ -51,7 +51,7 @@ def integer_product(scaled: bool) -> Draw:
 
 
 def integer_window(scaled: bool) -> Draw:
-    """As a convolution's; of a filter each its scale."""
+    """A convolution's windows of whole numbers; each filter may have a scale of its own."""
 
     def draw(rng: np.random.Generator) -> Drawn:
         (x, weight, *bias), found = windows("conv")(rng)

@@ -13,7 +13,7 @@ import asyncssh
 
 
 async def _run(process: asyncssh.SSHServerProcess[bytes]) -> None:
-    """As a login shell does."""
+    """Run the command as a login shell does."""
     assert process.command
     pipe = asyncio.subprocess.PIPE
     run = await asyncio.create_subprocess_shell(process.command, stdin=pipe, stdout=pipe, stderr=pipe, cwd="/")

@@ -28,7 +28,7 @@ SMALL = {"blocks": 1, "warmup": 1, "samples": 2}
 
 
 def asked_of(name: str) -> dict[str, Any]:
-    """What a study's file asks for, with the place of its figures."""
+    """Return what a study's file asks for, with the place of its figures."""
     assert name in STUDIES
     asked: dict[str, Any] = yaml.safe_load((ROOT / "experiments" / f"{name}.yaml").read_text())
     asked["published"]["study"] = str(ROOT / "experiments" / asked["published"]["study"])
@@ -59,7 +59,7 @@ def run(up: Up, cli: Cli, path: Path) -> tuple[int, dict[str, Any]]:
 
 
 def read(up: Up, cli: Cli) -> str:
-    """What a person sees, in the terminal and on the page."""
+    """Return what a person sees, in the terminal and on the page."""
     page = up.state / "report.html"
     assert cli("report", "latest", "-o", str(page), "--state", str(up.state))[0] == 0
     return cli("results", "latest", "--setup", "--state", str(up.state))[1] + page.read_text()
@@ -187,7 +187,7 @@ def test_study_s_predictions_are_shared_out(up: Up, cli: Cli, seed: int) -> None
 
 
 def test_study_a_searches_the_limits_of_every_device(up: Up, cli: Cli) -> None:
-    """Of a training, as the study's. A budget of 18 MB stands for the device's memory."""
+    """The limits are of a training, as the study's. A budget of 18 MB stands for the device's memory."""
     if not os.environ.get("CI"):
         pytest.importorskip("sklearn")
     asked = asked_of("study_a_limits")
@@ -219,7 +219,7 @@ def test_study_a_searches_the_limits_of_every_device(up: Up, cli: Cli) -> None:
 
 @pytest.mark.parametrize(("name", "backend"), [("study_a", "opencl"), ("study_a_kernels", "vulkan")])
 def test_study_a_trains_on_every_device(up: Up, cli: Cli, name: str, backend: str) -> None:
-    """With products of matrices, and with the study's kernels; updates on the device and on the host."""
+    """It trains with products of matrices, and with the study's kernels; updates on the device and on the host."""
     if not os.environ.get("CI"):
         pytest.importorskip("sklearn")
     asked = asked_of(name)

@@ -14,11 +14,11 @@ from onnx import TensorProto, helper, save
 MOST = {"blocks": 1, "warmup": 0, "samples": 1, "frames": 4}
 SHORT = {"load": "1 s", "idle": "1 s"}
 EPOCHS = {"epochs": 6, "pretraining": 1}
-"""Of a training: every phase is gone through."""
+"""The length of a training: every phase is gone through."""
 SMALLER = {"pynet_conv_0": "pynet_conv_11", "pynet_level_3": "squeezenet_v1_1", "caffenet": "cifar10_quick"}
 """Networks that take minutes on a workstation's cores, and a small one of the same kind."""
 WIDEST = 2048
-"""At which a search for a limit ends."""
+"""The value at which a search for a limit ends."""
 WHOLE = ("backend",)
 """Axes that keep all their values: each is another driver and another half of the engine."""
 

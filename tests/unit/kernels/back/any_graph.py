@@ -190,7 +190,7 @@ def _transpose(s: Sketch, x: str) -> None:
 
 
 def _reshape(s: Sketch, x: str) -> None:
-    """To any rank: each axis takes some of the number's divisors."""
+    """Reshape to any rank: each axis takes some of the number's divisors."""
     left, shape = prod(s.shape(x)), []
     for _ in range(s.of(0, 1, 2, 3, 4)):
         shape.append(s.of(*(count for count in range(1, min(left, 16) + 1) if left % count == 0)))
@@ -199,7 +199,7 @@ def _reshape(s: Sketch, x: str) -> None:
 
 
 def _combined(s: Sketch, x: str) -> None:
-    """With another tensor, or with a constant that varies along no axis, one, or all."""
+    """Combine with another tensor, or with a constant that varies along no axis, one, or all."""
     shape = s.shape(x)
     vector = tuple(extent if axis == s.axis(x) else 1 for axis, extent in enumerate(shape))
     other = s.of(s.alike(x), s.constant(*vector), s.constant(*(1 for _ in shape)), s.constant(*shape))
@@ -207,7 +207,7 @@ def _combined(s: Sketch, x: str) -> None:
 
 
 def _matmul(s: Sketch, x: str) -> None:
-    """With itself, transposed."""
+    """Multiply with itself, transposed."""
     shape = s.shape(x)
     if 2 <= len(shape) <= 4 and prod(shape[:-1]) * shape[-2] <= MOST_ELEMENTS:
         axes = range(len(shape))
@@ -226,7 +226,7 @@ IMAGES: tuple[Callable[[Sketch, str], None], ...] = (
 
 @st.composite
 def any_graph(draw: st.DrawFn) -> Graph:
-    """Up to ten steps, and perhaps a classifier; what nobody reads is an output, and now and then more."""
+    """Draw up to ten steps, and perhaps a classifier; what nobody reads is an output, and now and then more."""
     sketch = Sketch(draw)
     for _ in range(draw(st.integers(1, 10))):
         x = sketch.of(*sketch.tensors[-3:])

@@ -29,7 +29,7 @@ def generator(salt: int = 0) -> np.random.Generator:
 
 
 def some(names: Iterable[T], count: int, salt: str = "") -> list[T]:
-    """So many of these, in their order, other ones in every run: each takes a compiler's time."""
+    """Return so many of these, in their order, other ones in every run: each takes a compiler's time."""
     every = list(names)
     rng = random.Random(os.environ["POCKETFARM_TEST_SEED"] + salt)
     return [every[index] for index in sorted(rng.sample(range(len(every)), min(count, len(every))))]
@@ -99,7 +99,7 @@ def inputs_of(graph: Graph, rng: np.random.Generator | None = None) -> dict[str,
 
 
 def relu_of(size: tuple[int, ...]) -> tuple[str, ...]:
-    """After a convolution of this input: none after one pixel, of which it may leave next to nothing but rounding."""
+    """The relu after a convolution: none after one pixel, of which it may leave next to nothing but rounding."""
     return () if size[2:] == (1, 1) else ("relu",)
 
 

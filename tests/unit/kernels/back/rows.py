@@ -14,8 +14,8 @@ from .norms import layer_norm, unit_rows
 
 
 def encoder(batch: int, rows: int, heads: int, depth: int, *, keys: int = 0, layers: int = 1) -> Graph:
-    """So many layers. `keys`: of another sequence, by which q, k and v come from layers of their own; 0: torchvision's
-    way, with the places of the sequence before the batch, and one layer for all three."""
+    """Build so many layers. `keys` are of another sequence, and q, k and v come from layers of their own. 0 is
+    torchvision's way: the places of the sequence before the batch, and one layer for all three."""
     build = Builder()
     width = heads * depth
     x = build.input(batch, rows, width)
@@ -199,7 +199,7 @@ def _attention(build: Builder, q: str, k: str, v: str, sizes: tuple[int, int, in
 
 
 def _dense(build: Builder, x: str, shape: tuple[int, ...], columns: int) -> str:
-    """As a product with a constant, and a constant that is added."""
+    """Build a product with a constant, and a constant that is added."""
     x = _reshape(build, x, (prod(shape[:-1]), shape[-1]))
     weight = build.constant(shape[-1], columns, scale=shape[-1] ** -0.5)
     x = build.node("dense", [x, weight], (prod(shape[:-1]), columns))

@@ -1,4 +1,4 @@
-"""What plans move without computing: the account is complete, and networks that need no moves have none."""
+"""The moves of plans, which compute nothing: the account is complete, and networks that need no moves have none."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _plan(graph: Graph, precision: str = "fp32", algorithm: str = "auto", limits
 )
 @pytest.mark.parametrize("limits", [PHONE, DESKTOP], ids=["phone", "desktop"])
 def test_a_network_moves_nothing_but_its_input(network: str, limits: Limits) -> None:
-    """In halves, too: the classifier writes the output in single. On a desktop the first layer reads the input."""
+    """It holds in halves: the classifier writes the output in single. On a desktop the first layer reads the input."""
     graph = NETWORKS[network](None)  # without weights: what a plan moves does not depend on them
     for precision in ("fp32", "fp16"):
         moved = [one.kind for one in movements(_plan(graph, precision, limits=limits))]

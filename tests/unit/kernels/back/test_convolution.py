@@ -49,7 +49,7 @@ SHAPES = {
 }
 
 OPENCL = [name for name in ALGORITHMS if name != "matrix_units"]
-"""Those that OpenCL has; `tests/contract/kernels/test_matrix_units.py` has the other."""
+"""The algorithms that OpenCL has; `tests/contract/kernels/test_matrix_units.py` has the other."""
 WINOGRAD = {"fp32": 1e-4, "fp16": 1e-2}
 """Its transforms of more than 4x4 positions add and take away what is large: bounds of their own."""
 TOO_LARGE = {("winograd_large", "fp16"), ("winograd_large", "fp16_arithmetic"), ("winograd_4x4", "fp16_arithmetic")}
@@ -149,7 +149,7 @@ def test_granularity_changes_the_tile_not_the_result(granularity: int) -> None:
 @pytest.mark.parametrize("backend", ["opencl", "vulkan"])
 @pytest.mark.parametrize(("g", "pixels"), [(1, 1), (2, 1), (3, 1), (6, 1), (6, 2), (64, 1)])
 def test_granularity_is_the_number_of_outputs_of_a_work_item(backend: Backend, g: int, pixels: int) -> None:
-    """As study S has it, on whatever device: the plan's tile and the number of its work-items say so."""
+    """The meaning is study S's, on whatever device: the plan's tile and the number of its work-items say so."""
     for cpu_device in (True, False):
         options = Options(backend, algorithm="dot_uneven", granularity=g, pixels=0 if pixels == 1 else pixels)
         graph = convolution("first_layer")
@@ -287,7 +287,7 @@ def test_weights_beyond_half_are_refused(precision: Precision) -> None:
 
 
 def test_a_half_may_be_infinite() -> None:
-    """What masks an output is added to it."""
+    """A mask is added to an output: here it is the bias."""
     build = Builder()
     graph = build.outputs(build.conv(build.input(1, 4, 4, 4), 4, (1, 1)))
     graph.constants[graph.nodes[0].inputs[2]][0] = -np.inf
@@ -308,7 +308,7 @@ def test_winograd_that_loses_too_much_is_refused(window: int, algorithm: str) ->
 
 @pytest.mark.parametrize("cpu_device", [True, False], ids=["cpu", "gpu"])
 def test_long_sums_keep_their_bits_in_half(cpu_device: bool) -> None:
-    """In one chunk, the fully connected layer would lose 2.6 %."""
+    """The fully connected layer would lose 2.6 % in one chunk."""
     build = Builder()
     dense = build.node("dense", [build.input(8, 25088), build.constant(25088, 8)], (8, 8))
     graphs = {"dense": build.outputs(dense)}
@@ -363,7 +363,7 @@ MIRRORED = {
 
 @pytest.mark.parametrize("algorithm", [name for name in OPENCL if name != "pointwise"])
 def test_padding_by_reflection_is_part_of_the_convolution(algorithm: str) -> None:
-    """In one of the precisions that the algorithm bears: what is mirrored is the place that is read."""
+    """Each runs in one of the precisions that it bears: what is mirrored is the place that is read."""
     (precision,) = some([one for one in ("fp32", "fp16") if (algorithm, one) not in TOO_LARGE], 1, algorithm)
     graphs = {}
     for name, (size, *rest) in MIRRORED.items():

@@ -1,4 +1,4 @@
-"""What is tried of convolutions on the CPU backend, and whose time a conversion between layouts is."""
+"""The choices tried for convolutions on the CPU backend, and the layer whose time a conversion between layouts is."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_conversions_inside_the_network_belong_to_the_row_major_layer() -> None:
 
 @pytest.mark.parametrize("rows", ["narrow", "wide"])
 def test_a_joined_result_has_the_layout_of_most_of_its_parts(rows: str) -> None:
-    """So that a part that is computed in rows is converted, not the others and the whole."""
+    """A part that is computed in rows is converted then, not the others and the whole."""
     graph = joined()
     narrow, wide, reader = (node for node in graph.nodes if node.op == "conv")
     tuned = {narrow.name if rows == "narrow" else wide.name: Choice("direct")}

@@ -55,7 +55,7 @@ def test_no_plan_takes_less(graph: Graph, options: Options, limits: Limits, stac
 
 
 def _check_swapped(floor: int, draft: object, options: Options, limits: Limits) -> None:
-    """With the least that swapping can do with."""
+    """Compare the floor with the least that swapping can do with."""
     low, high = 1, 1 << 24
     while low < high:
         middle = (low + high) // 2
@@ -120,6 +120,6 @@ def test_weights_that_are_the_same_count_once() -> None:
 
 
 def replace_weights(graph: Graph) -> Graph:
-    """With the first layer's weights in every layer."""
+    """Return the graph with the first layer's weights in every layer."""
     names = [node.inputs[1] for node in graph.nodes]
     return replace(graph, constants={**graph.constants, **dict.fromkeys(names, graph.constants[names[0]])})

@@ -29,7 +29,7 @@ def test_each_layer_has_its_own_and_the_rest_what_all_have(backend: Backend) -> 
 
 
 def test_parts_of_a_layer_have_its_own() -> None:
-    """What `largest_object` divides: 246 kB between the second layer and the third."""
+    """`largest_object` divides the tensor between the second layer and the third, 246 kB."""
     build = Builder()
     wide = build.conv(build.conv(build.input(1, 3, 33, 33), 8, (3, 3)), 64, (1, 1))
     graph = build.outputs(build.conv(wide, 4, (1, 1)))

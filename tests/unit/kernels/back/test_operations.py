@@ -92,7 +92,7 @@ def _cached(
 
 
 def _slice(b: Builder, *, axis: int, start: int, stop: int) -> str:
-    """Of what a convolution wrote, read by another: views of stacks must reach both ways."""
+    """A part of what a convolution wrote, read by another: views of stacks must reach both ways."""
     shape = [2, 10, 5, 7]
     x = b.conv(b.input(2, 3, 5, 7), 10, (1, 1))
     shape[axis] = stop - start

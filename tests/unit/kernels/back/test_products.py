@@ -92,7 +92,7 @@ def test_product_equals_the_reference(words: str, precision: str) -> None:
 
 @pytest.mark.parametrize("words", ["blocked 8x8", "registers 2x1x8", "tiled 8x4x1x1x4", "split_depth"])
 def test_not_a_number_and_infinity_reach_their_row_and_column_only(words: str) -> None:
-    """At the end of the depth too, where vectors are padded."""
+    """They do at the end of the depth too, where vectors are padded."""
     build = Builder()
     rows, depth, columns = 40, 39, 33
     graph = build.outputs(
@@ -138,7 +138,7 @@ def test_not_a_number_and_infinity_of_weights_stay_in_their_column() -> None:
 
 
 def test_the_default_tile_keeps_a_compute_unit_of_a_desktop_busy() -> None:
-    """What was within a fiftieth of the fastest of all tiles and parts of the depth on an H100, of which each fills 132
+    """Each was within a fiftieth of the fastest of all tiles and parts of the depth on an H100. Each fills its 132
     units another way."""
     desktop = Limits(unified_memory=False, compute_units=132, local_bytes=48 << 10, max_work_group=1024)
     best = {

@@ -1,4 +1,4 @@
-"""What does not fit is refused while a plan is made, with the figures; nothing falls back."""
+"""A plan that does not fit is refused while it is made, with the figures; nothing falls back."""
 
 from __future__ import annotations
 

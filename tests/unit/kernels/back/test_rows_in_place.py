@@ -109,7 +109,7 @@ def some_graph(rng: np.random.Generator) -> Graph:
 
 @pytest.mark.parametrize("salt", range(60))
 def test_random_moves_mean_the_same(salt: int) -> None:
-    """Also where it does not pay to leave rows where they are."""
+    """They do also where it does not pay to leave rows where they are."""
     rng = generator(salt)
     graph = some_graph(rng)
     inputs = {name: rng.standard_normal(graph.shapes[name]).astype(np.float32) for name in graph.inputs}

@@ -1,4 +1,4 @@
-"""What saves memory changes how much of it a plan takes, never what it computes."""
+"""Ways to save memory change how much of it a plan takes, never what it computes."""
 
 from __future__ import annotations
 

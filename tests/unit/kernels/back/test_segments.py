@@ -1,4 +1,4 @@
-"""Where a network is divided between GPU and CPU."""
+"""A network's division between GPU and CPU."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_node_is_in_one_segment_and_reads_what_is_there() -> None:
 
 
 def test_nodes_of_one_name_in_two_segments() -> None:
-    """As one node of a model that has become several: what one of them leaves the other is not lost."""
+    """One node of a model may have become several: what one of them leaves the other is not lost."""
     net = NetworkBuilder("named", 1, (1, 4, 8, 8))
     pool = net.max_pool("pool", net.conv("conv", net.input, 4, 1), 3, stride=1, pad=1)
     graph = net.finish(net.conv("last", net.concat("both", [net.relu("conv"), pool]), 4, 1))

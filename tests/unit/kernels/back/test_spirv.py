@@ -31,7 +31,7 @@ READINGS = (vulkan.Reading(), vulkan.Reading(texels=True), vulkan.Reading(texels
 @pytest.mark.slow
 @pytest.mark.parametrize("reading", READINGS, ids=str)
 def test_every_kernel_compiles_in_every_precision(reading: vulkan.Reading, tmp_path: Path) -> None:
-    """Of the later readings, those texts that they change: a compiler's time goes into nothing twice."""
+    """Each later reading compiles the texts that it changes: a compiler's time goes into nothing twice."""
     earlier = {text for other in READINGS[: READINGS.index(reading)] for text in texts_of(other)}
     texts = sorted(set(texts_of(reading)) - earlier)
     binaries = compile_all(texts, cache=tmp_path / "all")
@@ -42,7 +42,7 @@ def test_every_kernel_compiles_in_every_precision(reading: vulkan.Reading, tmp_p
 
 
 def texts_of(reading: vulkan.Reading) -> list[str]:
-    """Of a tile's two sizes and of the precisions but single and half, one a kernel: another in every run."""
+    """Return the texts in single, half and one more precision that is drawn, as a tile's size is but in single."""
     return [
         vulkan.render(kernel, {**SWITCHES, **small_tile(kernel, size).constants}, precision, reading)
         for kernel in KERNELS.values()

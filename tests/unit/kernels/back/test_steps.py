@@ -1,4 +1,4 @@
-"""How long buffers live, against a simulator that runs the steps and follows who reads what was written."""
+"""The lives of buffers, against a simulator that runs the steps and follows who reads what was written."""
 
 from __future__ import annotations
 

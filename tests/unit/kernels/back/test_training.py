@@ -95,7 +95,7 @@ def test_gradients_of_tanh_are_slopes() -> None:
 
 
 def test_a_network_with_tanh_is_an_onnx_file_and_back(tmp_path: Path) -> None:
-    """As a trained one leaves the farm, and as the next training reads it."""
+    """A trained one leaves the farm so, and the next training reads it so."""
     graph = NETWORKS["tangents"](3)
     to_onnx(graph, tmp_path / "trained.onnx", any_batch=True)
     read = load_workload(network=None, onnx=tmp_path / "trained.onnx", seed=None, batch=4)
@@ -162,7 +162,7 @@ def _in_torch(torch: Any, node: Any, inputs: list[Any]) -> Any:
 
 
 def test_a_product_ends_in_what_follows_it() -> None:
-    """By default on a GPU with memory of its own and room for a team of work-items."""
+    """This is the default on a GPU with memory of its own and room for a team of work-items."""
     training, desktop = TrainingOptions(SAMPLES, 1), Limits(unified_memory=False, max_work_group=1024)
     graph = sigmoids()
     joined = compile_training(graph, training, Options("opencl"), desktop).plan
@@ -218,7 +218,7 @@ def test_a_variable_comes_back_as_it_was(variable: Variable) -> None:
 
 
 def test_on_pocl_a_sample_is_drawn_once_and_matrices_are_turned_in_squares() -> None:
-    """Not on lavapipe, which cuts long loops short, nor where a way to transpose was asked for."""
+    """They are not on lavapipe, which cuts long loops short, nor where a way to transpose was asked for."""
     training, graph = TrainingOptions(SAMPLES, 1), sigmoids()
 
     def plan(limits: Limits = LIMITS, **options: Any) -> Plan:
@@ -233,7 +233,7 @@ def test_on_pocl_a_sample_is_drawn_once_and_matrices_are_turned_in_squares() -> 
 
 
 def test_on_pocl_a_work_item_takes_all_channels_of_a_pixel() -> None:
-    """Of windows and pools; not on lavapipe, and not on a GPU."""
+    """It does so in windows and pools; not on lavapipe, and not on a GPU."""
     training, graph = TrainingOptions(SAMPLES, 1), pictures()
 
     def items(backend: Backend, limits: Limits) -> dict[str, int]:

@@ -53,7 +53,7 @@ def clash(plan: Plan, one: Step, other: Step) -> bool:
 
 
 def waves_of(plan: Plan) -> list[list[Step]]:
-    """As a runner finds them: a step that touches what one since the last barrier did begins a wave."""
+    """Return waves as a runner finds them: a step that touches what one since the last barrier did begins a wave."""
     waves: list[list[Step]] = [[]]
     for step in plan.steps:
         if any(clash(plan, step, other) for other in waves[-1]):

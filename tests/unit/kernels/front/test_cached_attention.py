@@ -24,7 +24,7 @@ SEEN = {
     "ahead": lambda own, place: place <= own + 1,
     "every second": lambda own, place: (place <= own) & ((own - place) % 2 == 0),
 }
-"""What a row sees of the places, by its own; the first two are what `attend` computes."""
+"""The places that a row sees, by its own; the first two are what `attend` computes."""
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Steps:
     # -- in one of several ways ----------------------------------------------------------------------------------------
 
     def no_less(self, a: str, b: str) -> str:
-        """Whether a >= b, of whole numbers."""
+        """Return whether a >= b, of whole numbers."""
         ways: list[tuple[Expression, tuple[str, str]]] = [
             (("max", ("less", "a", "b"), ("equal", "a", "b")), (b, a)),
             (("less", "a", ("add", "b", 1.0)), (b, a)),

@@ -29,7 +29,7 @@ def case(name: str) -> Path:
 
 @pytest.mark.parametrize("name", ["scalar_input", "function_default_attribute", "cast_neg_uint8"])
 def test_what_runs(name: str) -> None:
-    """As onnxruntime computes it."""
+    """The results are onnxruntime's."""
     path = case(name)
     graph = load_onnx(path)
     file = next(each for each in (path.with_suffix(".npz"), path.with_suffix(".x.npy")) if each.is_file())

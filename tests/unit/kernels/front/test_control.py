@@ -1,4 +1,4 @@
-"""If, Loop and Scan are written out as often as they run; what is not known when a model is read is refused."""
+"""Loop, Scan and If are written out as often as they run; what is not known when a model is read is refused."""
 
 from __future__ import annotations
 

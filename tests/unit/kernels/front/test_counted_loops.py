@@ -205,7 +205,7 @@ def test_every_element_lies_between_its_bounds(tmp_path: Path, seed: int, case: 
 
 
 def test_bounds_of_a_box_about_its_centre_are_those_of_its_corners(tmp_path: Path) -> None:
-    """By the ends of centre and width alone it could begin half its largest width before 0."""
+    """It could begin half its largest width before 0 by the ends of centre and width alone."""
     nodes = [
         make("Clip", ["x", "zero_", "top"], ["c"]), make("Slice", ["c", "first", "second", "second"], ["a"]),
         make("Slice", ["c", "second", "two", "second"], ["b"]), make("Sub", ["b", "a"], ["w"]),

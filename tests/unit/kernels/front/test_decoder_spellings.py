@@ -28,7 +28,7 @@ from .test_decoder import greedy
 
 FILES = sorted((Path(__file__).parent / "exports" / "decoders").glob("*.onnx"))
 SIZES, SIZE, WORDS, CAPACITY, COUNT = {"builder": 16}, 8, 24, 24, 10
-"""Of each of the decoders, some by who wrote it; of its state and of a text."""
+"""Sizes of each of the decoders, some by who wrote it; of its state and of a text."""
 AROUND, PIECE = {"cpu": 3, "opencl": 4}, {"cpu": 8, "opencl": 9}
 """Steps before the layer and behind it, and of the layer: as many as of a GGUF file."""
 GEMMA = {"cpu": 3, "opencl": 1}

@@ -1,4 +1,4 @@
-"""What exporters compute from shapes and constants is evaluated at import."""
+"""Values that exporters compute from shapes and constants are evaluated at import."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_constants_that_do_not_fit(tmp_path: Path, node: Any) -> None:
 
 
 def test_weights_that_are_normalised_on_the_way(tmp_path: Path) -> None:
-    """As timm's convolutions do: batch normalisation in training mode, of weights by their own mean and variance."""
+    """Convolutions of timm do so: batch normalisation in training mode, of weights by their own mean and variance."""
     rng = np.random.default_rng(1)
     nodes = [
         helper.make_node("BatchNormalization", ["w", "s", "z", "mean", "o"], ["n", "m", "v"], training_mode=1),
@@ -153,7 +153,7 @@ def test_weights_that_are_normalised_on_the_way(tmp_path: Path) -> None:
 
 
 def test_a_constant_infinity_becomes_a_whole_number_without_a_warning(tmp_path: Path) -> None:
-    """As transformers' masks are made; warnings are errors here."""
+    """The masks of transformers are made so; warnings are errors here."""
     nodes = [
         helper.make_node("Cast", ["low"], ["whole"], to=TensorProto.INT64),
         helper.make_node("Less", ["whole", "zero"], ["below"]),

@@ -44,7 +44,7 @@ class Drawn:
         return f"t{self.count}"
 
     def _add(self, number: int) -> None:
-        """With attributes of which some have defaults."""
+        """Add a function with attributes of which some have defaults."""
         names = [f"a{k}" for k in range(int(self.rng.integers(1, 4)))]
         defaults = {name: float(self.rng.uniform(0.1, 0.9)) for name in names if self.rng.random() < 0.6}
         nodes = self.steps("in", names, int(self.rng.integers(1, 4)), "out")
@@ -150,7 +150,7 @@ def small(seed: Sequence[int], overloads: bool) -> Drawn:
 
 @pytest.mark.parametrize("draw", range(16))
 def test_functions_are_what_onnxruntime_computes(tmp_path: Path, seed: int, draw: int) -> None:
-    """Which knows no overloads: it is given the same functions under names of their own."""
+    """onnxruntime knows no overloads: it is given the same functions under names of their own."""
     path, plain = (small([seed, draw], each).save(tmp_path / f"{each}.onnx") for each in (True, False))
     x = np.random.default_rng(seed).standard_normal((2, 3)).astype(np.float32)
     found, wanted = evaluate(load_onnx(path), {"x": x})["y"], run_onnxruntime(plain, {"x": x})["y"]

@@ -16,7 +16,7 @@ from kernels.frontend.onnx import load_onnx
 from kernels.options import Limits, Options
 
 SHARE = 0.02
-"""Of all calls: a function that has fewer is not asked how it grows."""
+"""The least share of all calls: a function that has fewer is not asked how it grows."""
 EIGHT_BITS = "com.microsoft.DynamicQuantizeLSTM"
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 LINKS = (
@@ -80,7 +80,7 @@ def fan(rng: np.random.Generator) -> list[str]:
 
 
 def calls(path: Path, text: str, options: Options) -> Counter[CodeType]:
-    """How often each Python function is called for a model."""
+    """Return how often each Python function is called for a model."""
     path.write_bytes(
         parse_model(f'<ir_version: 8, opset_import: ["": 18, "com.microsoft": 1]> {text}').SerializeToString()
     )

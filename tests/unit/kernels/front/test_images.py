@@ -56,7 +56,7 @@ def test_pad(tmp_path: Path, x: Any, mode: str, opset: int) -> None:
 
 @pytest.mark.parametrize("opset", [OLDEST_OPSET, 13])
 def test_pad_with_infinity_before_a_maximum(tmp_path: Path, x: Any, opset: int) -> None:
-    """As timm's MaxPool2dSame does; the padded tensor is a result, too."""
+    """MaxPool2dSame of timm does so; the padded tensor is a result, too."""
     pads, shape = [0, 0, 0, 1, 0, 0, 1, 2], {"x": SHAPE}
     by_input, constants = ["p", "v"], {"p": np.array(pads, np.int64), "v": np.float32(-np.inf)}
     old = opset < 11

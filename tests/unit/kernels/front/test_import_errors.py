@@ -110,7 +110,7 @@ def _small_model(folder: Path) -> Path:
 
 
 def test_an_operator_that_onnx_never_had(tmp_path: Path) -> None:
-    """As tf2onnx leaves Keras 3's exact GELU."""
+    """tf2onnx leaves Keras 3's exact GELU so."""
     path = one_node(tmp_path, "Erfc")
     refuse(path, "'the_node'", "ONNX has no such operator", "tf2onnx", kind=UnsupportedNode)
 
@@ -127,7 +127,7 @@ def test_unknown_operator_says_where_known_ones_are(tmp_path: Path) -> None:
 
 
 def test_every_obstacle_is_told_at_once(tmp_path: Path) -> None:
-    """Behind what is refused the import goes on where ONNX tells the shape; where it does not, and where a whole number
+    """The import goes on behind what is refused where ONNX tells the shape. Where it does not, and where a whole number
     is missing, only what would be refused in any case is told."""
 
     def node(op: str, *names: str, **attributes: Any) -> Any:
@@ -250,7 +250,7 @@ def test_scale_beyond_fp32(tmp_path: Path) -> None:
 def test_what_nobody_expects_is_told_of_the_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """In words of the model: what the node has, and what it takes; none of Python's."""
+    """It is told in words of the model: what the node has, and what it takes; none of Python's."""
 
     def fails(*_: Any) -> None:
         raise error

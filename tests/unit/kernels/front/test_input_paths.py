@@ -53,7 +53,7 @@ def drawn(rng: np.random.Generator, kind: Any, shape: tuple[int, ...]) -> Array:
 
 
 def shape_of(rng: np.random.Generator) -> tuple[int, ...]:
-    """Of rank 0 to 5, in one of ten cases without an element."""
+    """Return a shape of rank 0 to 5, in one of ten cases without an element."""
     chosen = rng.choice([0, 1, 2, 3, 4], rng.integers(6), p=[0.04, 0.36, 0.2, 0.2, 0.2])
     return tuple(map(int, chosen))
 
@@ -105,7 +105,7 @@ def test_an_input_of_any_shape_and_type_arrives_on_every_way(tmp_path: Path, see
 
 @pytest.mark.parametrize("draw", range(10))
 def test_an_input_whose_number_is_said_decides_when_the_model_is_read(tmp_path: Path, seed: int, draw: int) -> None:
-    """Only the branch that it leaves has to fit; the answer is onnxruntime's, which gets the number as an input."""
+    """The branch that it drops need not fit; the answer is onnxruntime's, which gets the number as an input."""
     rng = np.random.default_rng([seed, draw])
     kind, rank, fits = (FLOATS + WHOLE)[draw], int(rng.integers(3)), int(rng.integers(2))
     value = int(rng.integers(2 if kind is np.bool_ else 100))

@@ -1,4 +1,4 @@
-"""What is exported for each class by nodes of its own is computed of all classes at once, and equals onnxruntime's."""
+"""Nodes exported for each class by itself are computed for all classes at once; the results equal onnxruntime's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONSTANTS: dict[str, Any] = {
 
 
 def of_class(i: int, scores: str = "scores", least: str = "least") -> list[NodeProto]:
-    """As torchvision's SSD: the scores of a class that are large enough, the best four, and their boxes."""
+    """The nodes of torchvision's SSD: the scores of a class that are large enough, the best four, and their boxes."""
     return [
         make("Gather", [scores, f"class{i}"], [f"s{i}"], axis=1),
         make("Greater", [f"s{i}", least], [f"g{i}"]),
@@ -96,7 +96,7 @@ def test_a_class_that_differs_keeps_all_by_themselves(tmp_path: Path, seed: int)
 
 
 def test_lanes_keep_to_the_places_that_are_known_to_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of one class fit into halves, those of all would not; or a tensor would be too large."""
+    """The places of one class fit into halves, those of all would not; or a tensor would be too large."""
     nodes = [node for i in range(CLASSES) for node in of_class(i)]
     nodes.append(make("Concat", [f"v{i}" for i in range(CLASSES)], ["y"], axis=0))
     path = model(tmp_path, nodes, ["y"])
@@ -125,7 +125,7 @@ def test_all_may_read_what_one_of_them_made(tmp_path: Path, seed: int) -> None:
 
 
 def lines_run(path: Path) -> int:
-    """How many lines of `lanes.py` an import runs: a clock would tell the machine's load."""
+    """Return how many lines of `lanes.py` an import runs: a clock would tell the machine's load."""
     count = 0
 
     def trace(frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:

@@ -53,7 +53,7 @@ PARAMETERS = {
     "squeezenet_v1_1": 1_235_496,
     "vgg16": 138_357_544,
 }
-"""As published (with two numbers a channel for batch normalisation)."""
+"""The published counts (with two numbers a channel for batch normalisation)."""
 
 PYNETS = [name for name in PARAMETERS if name.startswith("pynet")]
 INPUTS = {
@@ -107,7 +107,7 @@ def check_scale(graph: Graph, values: dict[str, np.ndarray]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(LARGE))
 def test_large_network(tmp_path: Path, name: str, seed: int) -> None:
-    """On a smaller image, fused only: its scale, onnxruntime's opinion, and what a device computes."""
+    """It runs on a smaller image, fused only: its scale, onnxruntime's opinion, and what a device computes."""
     graph = LARGE[name](seed)
     check_scale(graph, evaluate(graph, random_inputs(graph, seed), dtype=np.float32, keep=True))
     to_onnx(optimise(graph), tmp_path / "m.onnx")
@@ -130,7 +130,7 @@ def test_alexnet(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.slow
 def test_pynet(tmp_path: Path, seed: int) -> None:
-    """At the smallest size, which normalises over four pixels and so magnifies every rounding: onnxruntime's own
+    """The smallest size normalises over four pixels and so magnifies every rounding: onnxruntime's own
     distance from double precision is the measure of a device's. Winograd, PoCL's own choice, has a wider bound."""
     graph = pynet(seed, size=(32, 32))
     to_onnx(optimise(graph), tmp_path / "m.onnx")

@@ -1,4 +1,4 @@
-"""What the import asks of operands, against two judges: ONNX's strict shape inference, and onnxruntime.
+"""The import's demands on operands, against two judges: ONNX's strict shape inference, and onnxruntime.
 
 A node of each operator is spoilt at random: an operand gets another rank, extent, type or other numbers. What either
 judge refuses, the import refuses with a ModelError that names the node; what it takes, means what onnxruntime computes.
@@ -31,7 +31,7 @@ from .onnx_models import assert_agrees, run_onnxruntime, save_model
 Arrays = dict[str, np.ndarray[Any, Any]]
 Direct = Callable[[OnnxNode, Context], bool]
 SPOILT = int(os.environ.get("POCKETFARM_TEST_SPOILT", 12))
-"""Of each case, in a run."""
+"""The number of times that each case is spoilt in a run."""
 OPSET = 17
 
 
@@ -226,7 +226,7 @@ def test_models_in_halves_and_doubles_are_computed_in_single_precision(tmp_path:
 
 @pytest.mark.parametrize("kind", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
 def test_casts_to_halves_are_rounded(tmp_path: Path, kind: int, seed: int) -> None:
-    """Of an activation, a constant, and by the example of a tensor."""
+    """Casts of an activation, of a constant, and by the example of a tensor."""
     nodes = [
         helper.make_node("Cast", ["x"], ["narrow"], to=kind),
         helper.make_node("Cast", ["narrow"], ["y"], to=TensorProto.FLOAT),

@@ -309,7 +309,7 @@ def test_split_of_which_one_part_is_left_out(tmp_path: Path) -> None:
 def test_sequences_that_end_earlier(
     tmp_path: Path, rng: np.random.Generator, op: str, direction: str, computed: bool
 ) -> None:
-    """As PyTorch packs them: their lengths are constants, or an input."""
+    """PyTorch packs them so: their lengths are constants, or an input."""
     gates, turns = {"LSTM": 4, "GRU": 3, "RNN": 1}[op] * 4, 1 + (direction == "bidirectional")
     ends = ["y", "h", "c"][: 3 if op == "LSTM" else 2]
     one = helper.make_node(op, ["x", "w", "r", "", "n"], ends, hidden_size=4, direction=direction)
@@ -343,13 +343,13 @@ def test_a_diagonal_of_einsum(
 
 
 def test_a_result_that_is_named_twice(tmp_path: Path, rng: np.random.Generator) -> None:
-    """As PyTorch exports a module that returns one tensor in two places; onnxruntime gives it twice."""
+    """PyTorch exports so a module that returns one tensor in two places; onnxruntime gives it twice."""
     path = save_model(tmp_path / "m.onnx", [node("Relu", "x")], {"x": (2, 3)}, ["y", "y"])
     assert assert_agrees(path, {"x": normal(rng, 2, 3)}).outputs == ("y",)
 
 
 def test_each_direction_has_its_own_numbers_of_activations(tmp_path: Path, rng: np.random.Generator) -> None:
-    """Of a function that takes none (Tanh) there is no number in the list."""
+    """A function that takes none (Tanh) has no number in the list."""
     one = node(
         "LSTM", "x", "w", "r", hidden_size=4, direction="bidirectional",
         activations=["HardSigmoid", "Tanh", "Tanh"] * 2, activation_alpha=[0.1, 0.4], activation_beta=[0.5, 0.3],

@@ -146,7 +146,7 @@ EVERY = [
 ]
 EMPTY_IS_AN_ERROR = ("argmax", "by_length", "last_row", "max", "min", "mean", "mean_of_all", "places_from_the_last_row",
                      "softmax")  # fmt: skip
-"""Of no rows onnxruntime refuses, or makes what no number is."""
+"""The cases that onnxruntime refuses where there are no rows, or whose result is then no number."""
 CONSTANTS |= {"ends": np.array([[-1, -2], [-2, 0], [0, 1]], np.int64)}
 CONSTANTS |= {"beside": np.array([0, 2, 0, 1], np.int64)}
 CONSTANTS |= {"every": np.array([ROWS], np.int64), "parts": np.array([2, 3], np.int64), "four": np.array([4], np.int64)}
@@ -184,7 +184,7 @@ def test_rows_are_those_of_onnxruntime(tmp_path: Path, seed: int, case: str, sha
 
 
 def test_a_branch_may_have_no_rows(tmp_path: Path, seed: int) -> None:
-    """As PyTorch exports the choice of boxes: where there are none, nothing is computed."""
+    """PyTorch exports the choice of boxes so: where there are none, nothing is computed."""
     then = helper.make_graph([make("ConstantOfShape", ["empty"], ["t"], value=helper.make_tensor("v", 7, [1], [0]))],
                              "then", [], [helper.make_tensor_value_info("t", TensorProto.INT64, None)])  # fmt: skip
     other = helper.make_graph([make("Add", ["r.at", "two"], ["o"])], "else", [],

@@ -65,7 +65,7 @@ def test_slice(tmp_path: Path, x: Any, parts: dict[str, list[int]]) -> None:
 
 
 def test_an_empty_slice_adds_nothing(tmp_path: Path, x: Any) -> None:
-    """As rotary positions of all features are exported: what is not turned is empty."""
+    """Rotary positions of all features are exported so: what is not turned is empty."""
     nodes = [
         helper.make_node("Slice", ["x", "s", "e", "a"], ["rest"]),
         helper.make_node("Concat", ["x", "rest"], ["y"], axis=-1),

@@ -244,7 +244,7 @@ def test_folding_pads_keeps_the_meaning_and_its_argument(graph: Graph) -> None:
 def test_taps_that_meet_pads_alone_are_dropped(
     extent: int, window: int, stride: int, gap: int, before: int, after: int
 ) -> None:
-    """Along the rows; along the columns one tap of three is left."""
+    """The drawn taps lie along the rows; along the columns one tap of three is left."""
     assume(extent + before + after > (window - 1) * gap)
     sketch = Sketch()
     sketch.graph.shapes["x"] = (2, 4, extent, 5)

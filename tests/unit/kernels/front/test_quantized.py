@@ -80,7 +80,7 @@ def test_models_that_onnxruntime_quantized(tmp_path: Path, seed: int, form: Any,
 
 
 def test_weights_become_fp32_before_anything_runs(tmp_path: Path, seed: int) -> None:
-    """Those of a filter each by its scale; and the layer stays a convolution with its bias and activation."""
+    """Each filter's are multiplied by its scale; and the layer stays a convolution with its bias and activation."""
     rng = np.random.default_rng(seed)
     whole, scales = rng.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8), rng.uniform(0.1, 1, 4).astype(np.float32)
     nodes = [
@@ -125,7 +125,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, scales: Any, attributes:
 
 
 def test_layers_that_the_farm_quantized_compute_what_they_did(tmp_path: Path, seed: int) -> None:
-    """By both engines, within a few steps."""
+    """They do by both engines, within a few steps."""
     rng = np.random.default_rng(seed)
     path = network(tmp_path / "m.onnx", rng, 13)
     np.save(tmp_path / "x.npy", rng.standard_normal((6, *SHAPE[1:])).astype(np.float32))
@@ -163,7 +163,7 @@ def test_what_the_reference_computed_goes_at_once(tmp_path: Path, seed: int) -> 
 
 
 def test_what_only_a_branch_reads_is_kept(tmp_path: Path, seed: int) -> None:
-    """Of the model's own numbers and, in the one file, of those that the branch stores elsewhere."""
+    """The model's own numbers are kept and, in the one file, those that the branch stores elsewhere."""
     rng = np.random.default_rng(seed)
     bias, own = (rng.standard_normal(4).astype(np.float32) for _ in range(2))
     (tmp_path / "own.bin").write_bytes(own.tobytes())

@@ -51,7 +51,7 @@ def test_every_weight_is_as_onnx_has_it(tmp_path: Path, seed: int) -> None:
 
 
 def test_a_model_may_be_imported_again(tmp_path: Path, seed: int) -> None:
-    """With boxes that are suppressed, whose limit is written into the model, and a large weight."""
+    """It has boxes that are suppressed, whose limit is written into the model, and a large weight."""
     rng = np.random.default_rng(seed)
     most = int(rng.integers(1, 7))
     nodes = [

@@ -36,7 +36,7 @@ def drawn(seed: int, shape: Shape, updates: Shape, places: Any) -> dict[str, Any
 
 
 def places(seed: int, how: str, extent: int, shape: Shape) -> Any:
-    """Along the last axis; none twice where the order would decide."""
+    """Return places along the last axis; none twice where the order would decide."""
     rng = np.random.default_rng(seed + 1)
     if how == "none":
         return np.apply_along_axis(lambda row: rng.permutation(extent)[: len(row)], -1, np.zeros(shape)) - extent
@@ -70,7 +70,7 @@ def test_single_elements(tmp_path: Path, seed: int, how: str) -> None:
 
 
 def test_indices_of_whole_rows_are_looked_up_once(tmp_path: Path, seed: int) -> None:
-    """As PyTorch exports `index_add`: expanded to every feature, and multiplied as one matrix all the same."""
+    """PyTorch exports `index_add` so: expanded to every feature, and multiplied as one matrix all the same."""
     wide = numpy_helper.from_array(np.array([9, 16]), "wide")
     nodes = [
         helper.make_node("Cast", ["i"], ["whole"], to=7),

@@ -16,7 +16,7 @@ from kernels.plan.model import Dispatch, Plan
 from kernels.reference import evaluate
 
 MOST_WORK_GROUPS = 65535
-"""Along a dimension, that every Vulkan device takes."""
+"""The number of work-groups along a dimension that every Vulkan device takes."""
 
 
 def test_names() -> None:
@@ -83,6 +83,6 @@ def test_dispatches_keep_to_the_work_groups_that_vulkan_takes(name: str) -> None
 
 
 def work_groups(plan: Plan) -> tuple[int, ...]:
-    """Of the first dispatch, along each dimension."""
+    """Return the work-groups of the first dispatch along each dimension."""
     dispatch = next(step for step in plan.steps if isinstance(step, Dispatch))
     return tuple(items // size for items, size in zip(dispatch.work_items, plan.programs[0].work_group, strict=True))

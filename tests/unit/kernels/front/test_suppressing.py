@@ -85,7 +85,7 @@ def test_boxes_are_gathered_by_its_rows(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.parametrize(("batch", "classes"), [(1, 1), (1, 3)])
 def test_no_more_boxes_are_chosen_than_are_read(tmp_path: Path, seed: int, batch: int, classes: int) -> None:
-    """As PyTorch exports it: any number may be chosen, and a slice reads the first ones."""
+    """PyTorch exports it so: any number may be chosen, and a slice reads the first ones."""
     later = [
         helper.make_node("Gather", ["found", "column"], ["one"], axis=1),
         helper.make_node("Squeeze", ["one", "across"], ["places"]),

@@ -1,4 +1,4 @@
-"""What `torch.onnx.export` (PyTorch 2.13, its default exporter) emits: opset 20, folded or with folding left to do.
+"""The nodes of `torch.onnx.export` (PyTorch 2.13, its default exporter): opset 20, folded or with folding left to do.
 
 The nodes are those that it wrote for small modules, named after the module; onnxruntime is the judge.
 """

@@ -122,7 +122,7 @@ def test_no_move_changes_a_type_behind_any_pass(backend: Backend, seed: int, tmp
 
 @pytest.mark.parametrize(("kind", "most"), [(TensorProto.INT64, 1 << 61), (TensorProto.INT32, 1 << 29)])
 def test_whole_numbers_are_computed_as_such(tmp_path: Path, seed: int, kind: int, most: int) -> None:
-    """Of 32 and of 64 bits, far beyond what fp32 and fp64 hold."""
+    """They have 32 or 64 bits, far beyond what fp32 and fp64 hold."""
     rng, dtype = np.random.default_rng(seed), onnx.helper.tensor_dtype_to_np_dtype(kind)
     make = onnx.helper.make_node
     nodes = [

@@ -41,13 +41,13 @@ def agrees(folder: Path, nodes: list[Any], given: dict[str, Any], constants: dic
 
 
 def compares_all(graph: Graph) -> bool:
-    """Whether each place is compared with each window: far more numbers than the input has."""
+    """Return whether each place is compared with each window: far more numbers than the input has."""
     return max(np.prod(shape) for shape in graph.shapes.values()) > 10 * MANY * PLANE
 
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_by_scattering_among_all(tmp_path: Path, window: dict[str, Any], seed: int) -> None:
-    """As PyTorch's `dynamo` writes `max_unpool2d`: places of each channel, its own start added, in one row."""
+    """PyTorch's `dynamo` writes `max_unpool2d` so: places of each channel, its own start added, in one row."""
     nodes, given = pool(window, seed)
     starts = np.arange(MANY).reshape(*SHAPE[:2], 1, 1) * PLANE
     nodes += [
@@ -68,7 +68,7 @@ def test_by_scattering_among_all(tmp_path: Path, window: dict[str, Any], seed: i
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_by_scattering_in_rows(tmp_path: Path, window: dict[str, Any], seed: int) -> None:
-    """What is there before stays where no place says otherwise."""
+    """The values that were there before stay where no place says otherwise."""
     nodes, given = pool(window, seed)
     nodes += [
         node("Sub", ["places", "starts"], ["own"]),
@@ -83,8 +83,8 @@ def test_by_scattering_in_rows(tmp_path: Path, window: dict[str, Any], seed: int
 
 @pytest.mark.parametrize(("shape", "by_column"), [((2, 3, 6, 4), 0), ((2, 3, 8, 5), 0), ((2, 3, 6, 4), 1)])
 def test_by_unpooling(tmp_path: Path, shape: tuple[int, ...], by_column: int, seed: int) -> None:
-    """Also of a picture that windows do not fill, whose shape is told: onnxruntime counts places as MaxPool does. And
-    of places that are counted by columns, which MaxUnpool takes for numbers by rows."""
+    """A picture that windows do not fill has its shape told: onnxruntime counts places as MaxPool does. MaxUnpool takes
+    places that are counted by columns for numbers by rows."""
     window = {"kernel_shape": [3, 2], "strides": [3, 2]}
     nodes = [
         node("MaxPool", ["x"], ["most", "places"], storage_order=by_column, **window),

@@ -133,7 +133,7 @@ def test_whole_numbers_that_half_does_not_hold_are_refused_there(tmp_path: Path,
 
 
 def test_tokens_that_are_given_are_looked_up_in_half_too(tmp_path: Path) -> None:
-    """Also in another shape and type, as exporters have them."""
+    """They are in another shape and type too, as exporters have them."""
     nodes = [
         helper.make_node("Reshape", ["x", "flat"], ["r"]),
         helper.make_node("Cast", ["r"], ["w"], to=TensorProto.INT32),
@@ -186,7 +186,7 @@ SCATTER = {"ScatterElements": np.array([1, 3, 3, -1]), "ScatterND": np.array([[1
 def test_numbers_beyond_fp32_are_exact(
     tmp_path: Path, op: str, inputs: list[str], attributes: dict[str, Any], seed: int
 ) -> None:
-    """Also where some terms of a sum pass 2^24 together, and the others lead back, and where 32 bits wrap around."""
+    """Some terms of a sum may pass 2^24 together, and the others lead back; and 32 bits may wrap around."""
     kind = TensorProto.INT32 if op in ("MatMul", "Einsum", "ReduceProd") else TensorProto.INT64
     dtype = helper.tensor_dtype_to_np_dtype(kind)
     constants = {"c": np.array([1, -1, 1, 3], dtype), "zero": np.int64(0), "two": np.int64(2)}
@@ -254,7 +254,7 @@ def test_products_of_bytes_are_exact_or_rounded_once(tmp_path: Path, op: str, kn
 
 @pytest.mark.parametrize("op", ["ReduceSum", "CumSum", "ReduceMean"])
 def test_rows_that_are_counted_are_added_exactly(tmp_path: Path, op: str, seed: int) -> None:
-    """Of as many rows as the input decides."""
+    """The input decides how many rows there are."""
     make, rng = helper.make_node, np.random.default_rng(seed)
     nodes = [
         make("Greater", ["k", "half"], ["kept"]), make("NonZero", ["kept"], ["found"]),

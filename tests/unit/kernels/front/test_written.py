@@ -1,4 +1,4 @@
-"""What is written out in standard nodes: onnxruntime's own operators, unique elements, rows by a computed condition."""
+"""Nodes written out in standard ones: onnxruntime's own operators, unique elements, rows by a computed condition."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_dynamically_quantised_lstm(tmp_path: Path, seed: int, columns: bool) 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (3, 4), (40,)])
 def test_unique_elements_are_those_of_onnxruntime(tmp_path: Path, seed: int, shape: tuple[int, ...]) -> None:
-    """With where each came first, which each one is, and how often."""
+    """They come with where each was first, which each one is, and how often."""
     names = ("first", "which", "often")
     nodes = [helper.make_node("Unique", ["x"], ["y", *names])]
     nodes += [helper.make_node("Cast", [name], [f"{name}.f"], to=TensorProto.FLOAT) for name in names]
@@ -162,7 +162,7 @@ def test_unique_elements_are_those_of_onnxruntime(tmp_path: Path, seed: int, sha
 
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_rows_are_kept_by_a_computed_condition(tmp_path: Path, seed: int, axis: int | None) -> None:
-    """Which may be shorter than the axis."""
+    """The condition may be shorter than the axis."""
     rng = np.random.default_rng(seed)
     nodes = [
         helper.make_node("Cast", ["c"], ["kept"], to=TensorProto.BOOL),

@@ -38,7 +38,7 @@ MULTI = {
 
 
 def mask_of(rng: np.random.Generator, *shape: int) -> Array:
-    """Which keys may be seen: the first one, and some others."""
+    """Return which keys may be seen: the first one, and some others."""
     mask = (rng.random(shape) < 0.6).astype(np.int32)
     mask[..., 0] = 1
     return mask
@@ -78,7 +78,7 @@ def test_attention_with_what_came_before(tmp_path: Path, seed: int, past: bool, 
 
 @pytest.mark.parametrize("causal", [0, 1])
 def test_a_query_whose_keys_are_all_masked_looks_at_these_alone(tmp_path: Path, seed: int, causal: int) -> None:
-    """And never at later ones. -10000 was added to its scores, which rounds them to 1e-3."""
+    """It never looks at later ones. -10000 was added to its scores, which rounds them to 1e-3."""
     rng = np.random.default_rng(seed)
     shapes = {"x": (B, S, 12), "past": (2, B, HEADS, OLD, 3)}
     given = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
@@ -93,7 +93,7 @@ def test_a_query_whose_keys_are_all_masked_looks_at_these_alone(tmp_path: Path, 
 @pytest.mark.parametrize("interleaved", [0, 1])
 @pytest.mark.parametrize("turned", [SIZE, SIZE // 2])
 def test_places_turned_into_angles(tmp_path: Path, seed: int, flat: bool, interleaved: int, turned: int) -> None:
-    """Of all numbers of a head or of its first ones; a place for each step, or the first step's."""
+    """Angles turn all numbers of a head or its first ones; there is a place for each step, or the first step's."""
     rng = np.random.default_rng(seed)
     angles = rng.standard_normal((20, turned // 2)).astype(np.float32)
     stored = {"cos": np.cos(angles), "sin": np.sin(angles)}
@@ -116,13 +116,13 @@ GROUPED: dict[str, tuple[int, int, int, list[int], dict[str, Any]]] = {
     "room for more": (1, 1, 9, [4], {"do_rotary": 1, "places": True}),
     "prompt with room": (1, S, 9, [2], {"do_rotary": 1}),
 }
-"""By name: batch, steps, older rows, the last valid key of each batch, and further attributes and inputs."""
+"""Cases by name: batch, steps, older rows, the last valid key of each batch, and further attributes and inputs."""
 
 
 @pytest.mark.parametrize("computed", [True, False], ids=["computed", "constant"])
 @pytest.mark.parametrize("case", GROUPED)
 def test_heads_that_share_keys(tmp_path: Path, seed: int, case: str, computed: bool) -> None:
-    """How many keys are valid is an input of the model, or a constant."""
+    """The number of valid keys is an input of the model, or a constant."""
     rng, shared = np.random.default_rng(seed), 2
     batch, steps, old, ends, attributes = (*GROUPED[case][:4], dict(GROUPED[case][4]))
     packed, places, bias, sink = (attributes.pop(key, False) for key in ("packed", "places", "bias", "sink"))
