@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+from matplotlib.dates import DAILY, MINUTELY, SECONDLY, AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.ticker import EngFormatter, Formatter, FuncFormatter, MaxNLocator
 
 from orchestrator.report.colours import PALETTE
@@ -30,6 +30,9 @@ TOKENS = """<style>
 :root { --page: #ffffff; --ink: #1f2328; --muted: #59636e; --line: #d8dee4; }
 @media (prefers-color-scheme: dark) { :root { --page: #0d1117; --ink: #e6edf3; --muted: #9198a1; --line: #30363d; } }
 </style>"""
+DISTANCES = {SECONDLY: [1, 2, 3, 5, 10, 15, 30], MINUTELY: [1, 2, 3, 5, 10, 15, 30], DAILY: [1, 2, 3, 4, 7, 8, 14, 21]}
+"""Distances of times below a chart: each is at most half of the first span for which the one before has too many times.
+Matplotlib's own go from 1 to 5, of which 5 to 10 seconds may have one alone."""
 AGES = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 LONG_S = 300.0
 """The time from which on seconds are told in minutes, hours, days."""
@@ -101,6 +104,7 @@ def time_axis(
     if span:
         axes.set_xlim(day(span[0]), day(span[1]))
     locator = AutoDateLocator(minticks=2 + (width_px > NARROW_PX), maxticks=7 if width_px > NARROW_PX else 5)
+    locator.intervald |= DISTANCES
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=False))
 
