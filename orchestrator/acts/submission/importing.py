@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from orchestrator.acts.act import Acting, Done, act
+from orchestrator.acts.act import Acting, Settled, act
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.exchange import samples
 from orchestrator.ledger.upkeep import bundles
@@ -17,28 +17,21 @@ BRINGS = Right(Role.ADMINISTER, of="farm")
 
 
 @dataclass(frozen=True)
-class BundleImported(Done):
+class BundleImported(Settled):
     brought: bundles.Brought
+    is_new: bool
 
     @property
     def on(self) -> str:
         return self.brought.experiment
 
     @property
-    def did(self) -> bool:
-        return self.brought.created
-
-    @property
-    def ok(self) -> bool:
-        return True
-
-    @property
-    def lines(self) -> list[str]:
+    def says(self) -> str:
         one = self.brought
-        if not self.did:
-            return [f"nothing to do: {one.experiment} is there already; {one.origin.text}"]
+        if not self.is_new:
+            return f"{one.experiment} is there already; {one.origin.text}"
         files = f" and {one.files} files" * bool(one.files)
-        return [f"{one.origin.text}; {one.blocks} blocks{files}"]
+        return f"{one.origin.text}; {one.blocks} blocks{files}"
 
     @property
     def data(self) -> dict[str, Any]:
@@ -53,39 +46,34 @@ def import_bundle(acting: Acting, file: Path) -> BundleImported:
     SetupError for a file that is no bundle, or not a whole one.
     """
 
+    def done(brought: bundles.Brought) -> BundleImported:
+        return BundleImported(brought, brought.created)
+
     keep = Artifacts(acting.site.settings.state).receive
-    return BundleImported(
-        bundles.take_in(acting.ledger, file, keep, lambda brought: acting.row(BundleImported(brought)))
-    )
+    return done(bundles.take_in(acting.ledger, file, keep, lambda brought: acting.row(done(brought))))
 
 
 @dataclass(frozen=True)
-class SamplesImported(Done):
+class SamplesImported(Settled):
     table: samples.Import
+    is_new: bool
 
     @property
     def on(self) -> str:
         return self.table.experiment_id
 
     @property
-    def did(self) -> bool:
-        return self.table.created
-
-    @property
-    def ok(self) -> bool:
-        return True
-
-    @property
-    def lines(self) -> list[str]:
-        if not self.did:
-            return [f"nothing to do: {self.on} is there already"]
-        return [f"{self.table.rows} rows of a table in {self.table.blocks} blocks"]
+    def says(self) -> str:
+        if not self.is_new:
+            return f"{self.on} is there already"
+        return f"{self.table.rows} rows of a table in {self.table.blocks} blocks"
 
 
 @act(BRINGS, apart=True)
 def import_samples(acting: Acting, table: Path, name: str | None = None) -> SamplesImported:
     """Store time samples of a table as an experiment. Raises TableError, ValueError for an impossible name."""
 
-    return SamplesImported(
-        samples.import_samples(acting.ledger, table, name, lambda made: acting.row(SamplesImported(made)))
-    )
+    def done(made: samples.Import) -> SamplesImported:
+        return SamplesImported(made, made.created)
+
+    return done(samples.import_samples(acting.ledger, table, name, lambda made: acting.row(done(made))))
