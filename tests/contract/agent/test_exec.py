@@ -82,14 +82,16 @@ print(pss(os.getpid()) + pss(child))
 """
 
 
-def test_memory_of_a_tree_is_counted_once(agent: Agent) -> None:
+def test_memory_of_a_tree_is_counted_once(agent: Agent, seed: int) -> None:
     """Memory that two processes share counts once, as the kernel's proportional shares tell the program itself."""
-    sizes = [str(random.randint(1, 60)) for _ in range(2)]
+    chance = random.Random(seed)
+    sizes = [str(chance.randint(1, 60)) for _ in range(2)]
     ended = run(agent, "python3", "-c", TREE, *sizes)
     told, found = int(ended.all("line")[0].text), ended.one("memory")
     assert found.pss_bytes is not None and abs(found.pss_bytes - told) < 3 << 20
     brief = run(agent, "true")
-    assert brief.one("memory").pss_bytes is None
+    process = brief.one("process")
+    assert brief.one("memory").pss_bytes is None or process.end_ns - process.start_ns > 90e6, "nobody looked so early"
 
 
 @pytest.mark.parametrize(
