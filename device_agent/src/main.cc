@@ -16,6 +16,7 @@
 #include "process/detach.h"
 #include "run/exec.h"
 #include "device/environment.h"
+#include "journal/follow.h"
 #include "journal/journal.h"
 #include "run/probe.h"
 #include "run/runner.h"
@@ -28,6 +29,7 @@ namespace {
 
 constexpr int kUsageExit = 2;
 constexpr int kFailedExit = 1;
+constexpr int kGoesOnExit = 3;
 constexpr size_t kReserveBytes = 65536;
 
 char* reserve = new (std::nothrow) char[kReserveBytes];  // given back for the last line
@@ -156,6 +158,12 @@ int main(int argc, char** argv) {
                   .text()
                   .c_str());
     return 0;
+  }
+  if (args->command == "follow") {
+    const Result<bool> ended = follow_journal(args->journal, static_cast<int64_t>(args->offset), args->wait_ms);
+    if (ended) return *ended ? 0 : kGoesOnExit;
+    std::fprintf(stderr, "pocketfarm-agent: %s\n", ended.error().message.c_str());
+    return kFailedExit;
   }
   if (args->command == "stop") {
     std::printf("%d\n", stop_agents(args->marker_prefix, Environment::read().sysroot));

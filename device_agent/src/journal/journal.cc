@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -26,6 +27,8 @@ Status Journal::open(const std::string& path, Journal& journal) {
   journal.path_ = path;
   journal.file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
   if (!journal.file_) return io_error("cannot create the journal", path, errno);
+  if (::flock(journal.file_.get(), LOCK_EX | LOCK_NB) != 0)  // who follows the run waits for it
+    return io_error("cannot lock the journal: another run may write it", path, errno);
   return kOk;
 }
 

@@ -31,6 +31,7 @@ const char* const kUsage =
     "                            [--memory-mib N] [--stop-temp-dc N]\n"
     "       pocketfarm-agent burn --steps THREADS,THREADS,... --step-ms N [--power-period-ms N] [--cpus LIST]\n"
     "                            [--journal FILE] [--detach] [--deadline-s S] [--marker TEXT]\n"
+    "       pocketfarm-agent follow --journal FILE --wait-ms N [--offset BYTES]\n"
     "       pocketfarm-agent stop --marker-prefix TEXT\n"
     "       pocketfarm-agent version\n";
 
@@ -124,6 +125,10 @@ Options options_of(Args& args) {
   if (args.command == "exec") return merged(exec(args), merged(block(args), common));
   if (args.command == "serve") return merged(serve(args), common);
   if (args.command == "burn") return merged(burn(args), common);
+  if (args.command == "follow")
+    return {{"--journal", some_text(args.journal)},
+            {"--offset", bytes(args.offset)},
+            {"--wait-ms", count(args.wait_ms, 1, kHourMs)}};
   if (args.command == "stop") return {{"--marker-prefix", text(args.marker_prefix)}};
   return {};
 }
@@ -131,6 +136,8 @@ Options options_of(Args& args) {
 Status check(const Args& args) {
   if (args.command == "stop" && args.marker_prefix.empty())
     return usage("stop: --marker-prefix is needed and must not be empty");
+  if (args.command == "follow" && (args.journal.empty() || args.wait_ms == 0))
+    return usage("follow: --journal FILE and --wait-ms N are needed");
   if (args.detach && args.journal.empty()) return usage(args.command + ": --detach needs --journal FILE");
   if (args.command == "burn" && (args.burn_threads.empty() || args.step_ms == 0))
     return usage("burn: --steps THREADS,... and --step-ms N are needed");
@@ -155,11 +162,11 @@ Status check(const Args& args) {
 }  // namespace
 
 Result<Args> parse_args(int argc, char** argv) {
-  static const std::vector<std::string> commands{"probe", "run", "exec", "serve", "burn", "stop", "version"};
+  static const std::vector<std::string> commands{"probe", "run", "exec", "serve", "burn", "follow", "stop", "version"};
   Args args;
   args.command = argc > 1 ? argv[1] : "";
   if (std::find(commands.begin(), commands.end(), args.command) == commands.end())
-    return usage("unknown command `" + args.command + "`; there are: probe, run, exec, serve, burn, stop, version");
+    return usage("unknown command `" + args.command + "`; there are: probe, run, exec, serve, burn, follow, stop, version");
   const Options options = options_of(args);
   const auto flags = flags_of(args);
   for (int i = 2; i < argc; ++i) {

@@ -12,7 +12,7 @@
 namespace pocketfarm {
 
 struct Args {
-  std::string command;  // probe, run, exec, serve, burn, stop, version
+  std::string command;  // probe, run, exec, serve, burn, follow, stop, version
   std::string plan;
   std::vector<std::pair<std::string, std::string>> plans;   // of `serve`: network, folder
   std::vector<std::pair<std::string, std::string>> inputs;  // port name (of `serve` network:port), file
@@ -50,6 +50,8 @@ struct Args {
   std::vector<int> burn_threads;  // of each step
   int step_ms = 0;
   std::string marker_prefix;
+  uint64_t offset = 0;  // of `follow`: bytes of the journal that are known
+  int wait_ms = 0;
   std::vector<std::string> program;    // of `exec`, with its arguments
   std::vector<std::string> variables;  // NAME=VALUE
   std::string folder;                  // where it runs

@@ -6,8 +6,10 @@ import contextlib
 import fcntl
 import json
 import os
+import random
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -112,6 +114,39 @@ def test_detached_run_tells_its_error_in_the_journal(agent: Agent) -> None:
     done = subprocess.run(argv, capture_output=True, timeout=TIMEOUT_S, check=False, env=agent.environment({}))
     assert done.returncode == 0
     assert read_events(await_text(journal, '"error"'))[-1].code == "io"
+
+
+def follow(agent: Agent, journal: Path, offset: int, wait_ms: int) -> tuple[bytes, int]:
+    known = ["--offset", str(offset)] if offset else []
+    argv = [agent.binary, "follow", "--journal", journal, "--wait-ms", str(wait_ms), *known]
+    done = subprocess.run(argv, capture_output=True, timeout=TIMEOUT_S, check=False)
+    return done.stdout, done.returncode
+
+
+@pytest.mark.parametrize("end", ["result", "SIGTERM", "SIGKILL"])
+def test_who_follows_a_run_waits_for_its_end_and_reads_the_rest(agent: Agent, end: str, seed: int) -> None:
+    journal, draw = agent.folder / "journal", random.Random(seed)
+    assert follow(agent, journal, 0, 1) == (b"", 1)  # nobody writes one
+    options = ("--samples", 3, "--idle-ms", 300) if end == "result" else FOREVER
+    process = agent.start(slow("cpu"), {"x": vector(1)}, "--journal", journal, *options)
+    await_text(journal, '"hello"')
+    content, code = follow(agent, journal, 0, draw.randint(1, 50))
+    if end != "result":
+        assert code == 3
+        time.sleep(draw.uniform(0, 0.05))
+        signal_at(process, end, draw.uniform(0, 0.2))  # before the wait or in it
+    while code == 3:
+        more, code = follow(agent, journal, len(content), 10_000)
+        content += more
+    process.communicate(timeout=TIMEOUT_S)
+    assert code == 0 and content == journal.read_bytes()
+    if end != "SIGKILL":
+        assert read_events(content.decode())[-1].event == {"result": "result", "SIGTERM": "error"}[end]
+    assert follow(agent, journal, draw.randint(1, 10), 1)[1] == 0  # also long after
+
+
+def signal_at(process: subprocess.Popen[str], name: str, wait_s: float) -> None:
+    threading.Timer(wait_s, process.send_signal, [signal.Signals[name]]).start()
 
 
 def test_stop_ends_agents_by_marker(agent: Agent) -> None:
@@ -256,7 +291,8 @@ def test_sigterm_while_waiting_for_the_slot(agent: Agent) -> None:
         ["run", "--plan", "x", "--typo"],
         ["run", "--plan", "x", "--deadline-s", "nan"], ["run", "--plan", "x", "--samples", "99999999999999999999"],
         ["run", "--plan", "x", "--detach"], ["run", "--plan", "x", "--samples", "0"], ["stop"],
-        ["stop", "--marker-prefix", ""], ["run", "--plan", "x", "--input", "novalue"],
+        ["stop", "--marker-prefix", ""], ["follow", "--journal", "x"],
+        ["follow", "--wait-ms", "5"], ["run", "--plan", "x", "--input", "novalue"],
         ["run", "--plan", "x", "--warmup-stable", "1.5"], ["run", "--plan", "x", "--discharging-sign", "0"],
         ["run", "--plan", "x", "--samples", "0", "--idle-ms", "9"], ["probe", "--cpus", "0"],
         ["run", "--plan", "x", "--cpus", ""],

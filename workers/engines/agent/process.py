@@ -19,12 +19,10 @@ from workers.session.supply import PlannedCut
 from .kill_log import who_killed
 from .request import AgentRequest
 
-POLL_S = (0.05, 1.0)
-"""First and longest pause between two looks at the journal."""
-SHORT_POLL_S = 0.01
-"""First pause of a run that has only begun: it may be over in a moment."""
-SHARE = 0.1
-"""The largest share of a run's time so far that its pauses are, while they are below the first."""
+WAIT_MS = 1000
+"""The time for which one look at the journal waits on the device for the end of the run: nothing runs meanwhile."""
+ENDED, NO_JOURNAL, GOES_ON = 0, 1, 3
+"""Exit statuses of `follow`, by what it says of the run."""
 RECONNECT_S = 180.0
 """The time for which a device may be away in mid-run before the attempt is given up."""
 START_S = 1800.0
@@ -107,7 +105,7 @@ def start_agent(
     prefix = ("env", *environment) if environment else ()
     try:
         run = [*prefix, member.agent, *request.argv()]
-        asked = [run, tail_command(request, 0), *(["cat", path] for path in files)]
+        asked = [run, *(["cat", path] for path in (request.journal, *files))]
         guarded = [result_command(request), *then] if then else []
         told = connection.shells([*asked, *guarded], deadline_s=60.0, guard=len(asked) if then else None)
         result, journal, *found = told[: len(asked)]
@@ -123,11 +121,6 @@ def start_agent(
         )
     read = {path: each.stdout for path, each in zip(files, found, strict=True) if each.code == 0}
     return Started(adbd, journal.stdout if journal.code == 0 else b"", read)
-
-
-def tail_command(request: AgentRequest, offset: int) -> list[str]:
-    """Reads a journal from there on."""
-    return ["tail", "-c", f"+{offset + 1}", request.journal]
 
 
 def result_command(request: AgentRequest) -> list[str]:
@@ -158,8 +151,6 @@ class Follower:
         self._journal = Journal(member.facts.serial)
         self._run = AgentRun(self._journal.events, read=started.read)
         self._ends_at = time.monotonic() + START_S
-        self._began_at = time.monotonic()
-        self._pause_s = SHORT_POLL_S
 
     def follow(self) -> AgentRun:
         """Follow the agent until the result, the error, or the end of the process.
@@ -171,7 +162,7 @@ class Follower:
             self._check()
             over = False
             try:
-                over = self._poll()
+                over = self._look()
             except TransportLost as e:
                 self._await_return(e)
             if over:
@@ -182,23 +173,20 @@ class Follower:
                     device=self._connection.serial,
                     remedy="a driver may hang: restart the device",
                 )
-            time.sleep(self._pause_s)
-            self._pause_s = min(2 * self._pause_s, POLL_S[1])
 
-    def _poll(self) -> bool:
+    def _look(self) -> bool:
         """Return whether the run is over."""
-        if self._read():
-            return self._is_over()
-        if not self._gone():
-            return False
-        while self._read():  # its last words between our two looks
-            pass
-        self._run.killed = not self._is_over()
-        if self._run.killed and self._adbd and read_adbd(self._connection) != self._adbd:
+        content, ended = self._journal_from(self._journal.offset)
+        for event in self._journal.feed(content):
+            self._on_event(event)
+            if has_turn(event):
+                self._ends_at = time.monotonic() + self._request.deadline_s + GRACE_S
+        if self._has_last_word() or not ended:
+            return self._has_last_word()
+        if self._adbd and read_adbd(self._connection) != self._adbd:
             raise AdbdRestarted(device=self._connection.serial)
-        if not self._journal.events:
-            return True
-        if self._run.killed:
+        self._run.killed = True
+        if self._journal.events:
             self._run.killed_by = self._who_killed()
             self._run.evidence = self._last_lines()
         return True
@@ -210,37 +198,22 @@ class Follower:
             return self._run
         raise self._lost or DeviceSick("the agent left no journal", device=self._connection.serial, remedy="try again")
 
-    def _read(self) -> bool:
-        """Return whether there was something new."""
-        content = self._tail()
-        fresh = self._journal.feed(content)
-        for event in fresh:
-            self._on_event(event)
-            if has_turn(event):
-                self._ends_at = time.monotonic() + self._request.deadline_s + GRACE_S
-        if fresh:
-            self._pause_s = min(max(SHARE * (time.monotonic() - self._began_at), SHORT_POLL_S), POLL_S[0])
-        return bool(content)
-
-    def _tail(self) -> bytes:
+    def _journal_from(self, offset: int) -> tuple[bytes, bool]:
+        """Return what is new, and whether the agent has ended; without a journal it never began."""
         if self._first:
             first, self._first = self._first, b""
-            return first
-        result = self._connection.shell(tail_command(self._request, self._journal.offset))
-        return result.stdout if result.code == 0 else b""
+            return first, False
+        argv = [self._member.agent, "follow", "--journal", self._request.journal, "--wait-ms", str(WAIT_MS)]
+        told = self._connection.shell([*argv, *(("--offset", str(offset)) if offset else ())])
+        if told.code == NO_JOURNAL and not self._journal.events:
+            return b"", True
+        if told.code not in (ENDED, GOES_ON):  # somebody ended the look, say, for want of memory
+            time.sleep(WAIT_MS / 1000)
+        return told.stdout, told.code == ENDED
 
-    def _is_over(self) -> bool:
+    def _has_last_word(self) -> bool:
         events = self._journal.events
         return bool(events) and isinstance(events[-1], Result | Error)
-
-    def _gone(self) -> bool:
-        """The process is no more (or a zombie that nobody reaps); without a hello it never was."""
-        events = self._journal.events
-        if not events or not isinstance(events[0], Hello):
-            return self._connection.shell(["ls", self._request.journal]).code != 0
-        pid = str(events[0].pid)
-        alive, stat = self._connection.shells([["kill", "-0", pid], ["cat", f"/proc/{pid}/stat"]])
-        return alive.code != 0 or stat.stdout.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
 
     def _who_killed(self) -> str:
         hello = self._journal.events[0]
