@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from kernels.errors import OptionError
 from kernels.options import Backend, Limits
 
 WorkItems = tuple[int, int, int]
-_USUAL, _ON_A_CPU = 64, 16
+_USUAL, _ON_A_CPU, _LARGE = 64, 16, 256
+_MANY = 1 << 19
+"""Work-items that fill the largest GPUs with large work-groups, too."""
 _SIZES = (32, 128, 256)
 """Sizes to try beside the usual one."""
 _MOST_GROUPS = 65535
 """Work-groups along an axis that every Vulkan device takes; many take no more."""
 
 
-def group_size(limits: Limits) -> int:
-    """Work-items of a work-group where a kernel works in any."""
+def group_size(limits: Limits, work_items: WorkItems = (0, 1, 1)) -> int:
+    """Work-items of a work-group where a kernel works in any: of so many, larger ones on a GPU with memory of its own.
+
+    Such a GPU begins about one work-group a cycle, whatever its size: a copy of 256 MiB reached 0.8 TB/s in groups of
+    64 on an H200 and 2.2 TB/s in groups of 256.
+    """
     wanted = _ON_A_CPU if limits.cpu_device else _USUAL
+    even = work_items[0] % _LARGE == 0 or work_items[0] >= 16 * _LARGE
+    if even and prod(work_items) >= _MANY and not (limits.cpu_device or limits.unified_memory):
+        wanted = _LARGE
     first = limits.max_work_item_sizes[0] if limits.max_work_item_sizes else wanted
     return max(1, min(wanted, limits.max_work_group or wanted, first or wanted))
 

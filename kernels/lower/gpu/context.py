@@ -101,7 +101,6 @@ class GpuContext:
                 f"{graph.name}: its sums of whole numbers may reach {graph.sums}, beyond the range of fp16 "
                 f"({HALF_MAX:.0f}); use fp32 or relaxed"
             )
-        self._group_x = group_size(limits)
         # lavapipe computes every side of a condition for all work-items, the exponential of an activation included
         self._fixes_choices = limits.cpu_device and options.backend == "vulkan"
         self._writes_ends_out = not limits.cpu_device and not limits.unified_memory
@@ -229,7 +228,7 @@ class GpuContext:
         """Append a step; arguments are given by name. `switches`: constants of the body beside its tile."""
         checkpoint()
         places = {n: b.argument if isinstance(b, View) else BufferArgument(buffer=b) for n, b in buffers.items()}
-        size = self._allowed(kernel, group or self._group_x)
+        size = self._allowed(kernel, group or group_size(self.limits, work_items))
         work_items, counts = folded(work_items, size, self.options.backend)
         choices = _CHOICES if self._fixes_choices else _ENDS if kernel.locals and self._writes_ends_out else ()
         fixed = {name: i for name, i in ints.items() if name in choices or (name in _ENDS and i in BY_FUNCTION)}

@@ -139,6 +139,19 @@ def test_convolutions_of_few_pixels_divide_their_depth(agent: Agent, backend: Ba
     assert sum("conv_sum" in step.program for step in plan.steps) == 2
 
 
+@pytest.mark.parametrize("backend", ["opencl", "vulkan"])
+def test_large_maps_take_large_work_groups_where_memory_is_the_gpu_s_own(
+    agent: Agent, backend: Backend, shaders: Path
+) -> None:
+    build = Builder()
+    graph = build.outputs(build.node("relu", [build.input(1, 4, 513, 1024)], (1, 4, 513, 1024)))
+    groups = {False: 256, True: 64}
+    for unified, group in groups.items():
+        limits = Limits(unified_memory=unified, compute_units=132, max_work_group=1024)
+        plan = check(agent, graph, Options(backend), limits, shaders)
+        assert {program.work_group[0] for program in plan.programs if program.kernel.startswith("map")} == {group}
+
+
 @pytest.mark.parametrize("algorithm", ["implicit_gemm", "im2col", "winograd_2x2"])
 def test_halves_that_are_widened_behind_the_arithmetic_are_the_same(
     agent: Agent, algorithm: str, shaders: Path
