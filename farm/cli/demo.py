@@ -61,7 +61,7 @@ def demo(
         _nightly(state if state != STATE else NIGHTLY_STATE, as_json=as_json)
         return
 
-    from .experiments.experiment_rows import outcomes
+    from .experiments.outcomes import outcomes
 
     started = time.monotonic()
     with _ended(session := Demo(state), "What is measured is kept: the next `farm demo` goes on from there."):
@@ -151,7 +151,7 @@ def _all_measured(content: Any) -> bool:
     disturbed is shown as invalid: that is what the farm is for, and no failure of the demo."""
     from orchestrator.model.record import InvalidCode, Outcome
 
-    from .experiments.experiment_rows import all_ok
+    from .experiments.outcomes import all_ok
 
     disturbed = [b for b in content.blocks if b.outcome == Outcome.INVALID and b.cause != InvalidCode.WRONG_OUTPUT]
     others = {

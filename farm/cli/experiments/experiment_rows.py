@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rich.console import RenderableType
 from rich.markup import escape
-from rich.padding import Padding
 
 from farm.cli.output import out
 from orchestrator.answers import Ending, Wait, reason_lines
@@ -17,9 +15,8 @@ from orchestrator.model.stopped import Stopped
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing
 
-if TYPE_CHECKING:
-    from orchestrator.model.exclusion import Exclusion
-
+from .exclusions import exclusion_line, exclusion_lines
+from .outcomes import present
 
 Told = Mapping[str, Any]
 """An experiment, as `--json` has it."""
@@ -79,37 +76,3 @@ def _show_waits(found: Told, title: str = "") -> None:
 def _show_stopped(found: Told, title: str = "") -> None:
     for each in stopped_of(found["stopped"]):
         out().print(f"  {title}{each.text}", style="red", soft_wrap=True, markup=False, highlight=False)
-
-
-def exclusion_lines(exclusions: Iterable[Exclusion], known: Iterable[str] = (), limit: int = 12) -> list[str]:
-    """One line per reason. `known`: serials of the experiment's devices."""
-    groups = wording.group_exclusions(exclusions, known)
-    lines = [f"{group.cells} on {group.devices}: {group.reason}" for group in groups]
-    return lines if len(lines) <= limit else [*lines[:limit], f"... {len(lines) - limit} more: farm status says all"]
-
-
-def exclusion_line(line: str) -> RenderableType:
-    """A line as it is printed below its experiment."""
-    return Padding(f"[yellow]excluded[/] {escape(line)}", (0, 0, 0, 2), expand=False)
-
-
-TIMED_OUT = 124
-"""Exit status where a wait was given up, as that of timeout(1): nothing is known to be wrong, but it is not over."""
-
-
-def outcomes(counts: Mapping[str, int]) -> dict[str, int]:
-    """Jobs that are over, by outcome: every outcome always, for programs."""
-    from orchestrator.model.record import Outcome
-
-    return {outcome.value: counts.get(outcome.value, 0) for outcome in Outcome}
-
-
-def all_ok(found: Mapping[str, int], *, searching: bool = False) -> bool:
-    """Return whether every job ended well. `searching` for limits, a job that does not run is a result."""
-    well = ("ok", "killed", "failed") if searching else ("ok",)
-    return not any(count for word, count in found.items() if word not in well)
-
-
-def present(counts: Mapping[str, int]) -> dict[str, int]:
-    """Jobs by state or outcome, without those of which there are none."""
-    return {word: count for word, count in counts.items() if count}

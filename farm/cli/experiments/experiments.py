@@ -25,7 +25,7 @@ from farm.cli.output import (
 from farm.doors import experiment_or_job, open_door
 from orchestrator.model.people import COMMON
 
-from .experiment_rows import TIMED_OUT, all_ok, outcomes, present
+from .outcomes import TIMED_OUT, all_ok, outcomes, present
 from .submission import confirm_size, print_submission
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ def print_submission(submission: Done) -> None:
     """Say on standard error what was submitted and what was excluded."""
     from orchestrator.model.exclusion import Exclusion
 
-    from .experiment_rows import exclusion_line, exclusion_lines
+    from .exclusions import exclusion_line, exclusion_lines
 
     console, told = log(), submission.data
     for line in submission.lines:

@@ -11,7 +11,7 @@ from orchestrator.answers import reason_lines, wait_data
 from orchestrator.model.quantity import parse_seconds
 
 from . import live
-from .experiment_rows import TIMED_OUT, outcomes
+from .outcomes import TIMED_OUT, outcomes
 
 if TYPE_CHECKING:
     from farm.doors import Door
