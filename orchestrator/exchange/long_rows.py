@@ -9,15 +9,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
-from statistics import median
 from typing import Literal, TypeAlias
 
 from orchestrator.energy import calibration, draw_of
 from orchestrator.model import telemetry
-from orchestrator.model.event import Power
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Record
+
+from .token_rows import token_rows
 
 What = Literal["samples", "layers", "power", "predictions", "tokens"]
 Kind = Literal["text", "whole", "number", "truth"]
@@ -179,46 +178,3 @@ def _phase(phases: Sequence[tuple[int, int, str]], t_ns: int) -> str:
     """The phase in which a time lies; empty between phases."""
     place = bisect_right(phases, t_ns, key=lambda phase: phase[0]) - 1
     return phases[place][2] if place >= 0 and t_ns <= phases[place][1] else ""
-
-
-MOST_PERIODS = 3.0
-"""A reading that is older than so many sampling periods says nothing of a token."""
-
-
-def token_rows(record: Record) -> Iterator[dict[str, int | float | str | None]]:
-    """A row for each token with its time, ms: of the first from the prompt's start, of others from the one before. What
-    no reading at most three periods before it tells is None."""
-    readings = sorted(record.power, key=lambda each: each.t_ns)
-    times = [each.t_ns for each in readings]
-    periods = [later - earlier for earlier, later in pairwise(times)]
-    oldest_ns = MOST_PERIODS * median(periods) if periods else 0.0
-    for sample in record.samples:
-        ids = sample.tokens or (None,) * len(sample.token_ns)
-        for place, ((before, now), token) in enumerate(
-            zip(pairwise((sample.start_ns, *sample.token_ns)), ids, strict=True)
-        ):
-            yield {
-                "phase": sample.phase,
-                "index": sample.index,
-                "place": place,
-                "token": token,
-                "t_ns": now,
-                "token_ms": (now - before) / 1e6,
-                **_beside(readings, times, now, oldest_ns),
-            }
-
-
-def _beside(readings: Sequence[Power], times: Sequence[int], at_ns: int, oldest_ns: float) -> dict[str, float | None]:
-    """The temperatures and clocks of the last reading before a time."""
-    place = bisect_right(times, at_ns) - 1
-    if place < 0 or at_ns - times[place] > oldest_ns:
-        return dict.fromkeys(("battery_temp_c", "skin_temp_c", "cpu_hz", "cpu_cap_hz", "gpu_hz", "gpu_cap_hz"))
-    found = readings[place]
-    return {
-        "battery_temp_c": telemetry.celsius_of_tenths(found.temp_dc),
-        "skin_temp_c": telemetry.celsius_of_tenths(found.skin_dc),
-        "cpu_hz": max(found.cpu_khz, default=0) * 1000 or None,
-        "cpu_cap_hz": max(found.cpu_cap_khz, default=0) * 1000 or None,
-        "gpu_hz": found.gpu_hz,
-        "gpu_cap_hz": found.gpu_cap_hz,
-    }

@@ -9,15 +9,15 @@ from typing import Annotated
 import typer
 
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json, write_whole
+from farm.cli.output import JsonOption, StateOption, log, out, print_json, write_whole
 from farm.doors import open_door
 
-Serial = Annotated[str, argument("SERIAL", "The phone.", autocompletion=completion.serials)]
+Serial = Annotated[str, typer.Argument(metavar="SERIAL", help="The phone.", autocompletion=completion.serials)]
 
 
 def screenshot(
     serial: Serial,
-    file: Annotated[Path, option("--output, -o FILE.png", "File to write the picture to.")],
+    file: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.png", help="File to write the picture to.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,7 +40,7 @@ def screenshot(
 
 def shell(
     serial: Serial,
-    command: Annotated[list[str], argument("CMD...", "The command, behind `--`.")],
+    command: Annotated[list[str], typer.Argument(metavar="CMD...", help="The command, behind `--`.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

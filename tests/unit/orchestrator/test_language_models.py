@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.exchange.long_rows import token_rows
+from orchestrator.exchange.token_rows import token_rows
 from orchestrator.figures import answers
 from orchestrator.model.device import OURS, EngineFacts
 from orchestrator.model.event import Power, Sample
