@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,14 +57,6 @@ ANNOTATIONS: tuple[dict[str, Any], ...] = (
 
 
 @dataclass(frozen=True)
-class Row:
-    """Panels under a heading, from left to right."""
-
-    title: str
-    panels: tuple[Panel, ...]
-
-
-@dataclass(frozen=True)
 class Board:
     """A dashboard."""
 
@@ -72,7 +64,8 @@ class Board:
     title: str
     description: str
     variables: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: Mapping[str, tuple[Panel, ...]]
+    """Heading -> its panels, from left to right."""
 
 
 def as_json(board: Board) -> str:
@@ -122,12 +115,12 @@ def _links() -> Iterator[dashboard.DashboardLink]:
 def _panels(board: Board) -> Iterator[dict[str, Any]]:
     """Rows and panels with their places: from left to right, a row of 24 under the other."""
     number, y = 0, 0
-    for row in board.rows:
+    for title, panels in board.rows.items():
         number += 1
         place = {"h": 1, "w": WIDE, "x": 0, "y": y}
-        yield {"type": "row", "id": number, "title": row.title, "gridPos": place, "collapsed": False, "panels": []}
+        yield {"type": "row", "id": number, "title": title, "gridPos": place, "collapsed": False, "panels": []}
         x, y, high = 0, y + 1, 0
-        for panel in row.panels:
+        for panel in panels:
             if x + panel.width > WIDE:
                 x, y, high = 0, y + high, 0
             number += 1

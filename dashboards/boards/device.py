@@ -4,111 +4,48 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .board import Board, Row
+from .board import Board
 from .panel import Panel
-from .panels import BATTERY, BATTERY_TEMPERATURE, HEALTH, LEASED, TEMPERATURES, THERMAL_STATUS
+from .panels import BATTERY, BATTERY_TEMPERATURE, DEVICE, HEALTH, LEASED, TEMPERATURES, THERMAL_STATUS, of_devices
 
 BOARD = Board(
     uid="pocketfarm-device",
     title="Device",
     description="Queue, battery, heat and clocks of the chosen devices, beside what they did.",
     variables=("source", "host", "serial"),
-    rows=(
-        Row(
-            "State",
-            (
-                replace(HEALTH, height=6),
-                replace(LEASED, height=6),
-                Panel(
-                    "steps",
-                    "Jobs",
-                    "Jobs that the device may be given, is given and runs; others may run some of those that wait.",
-                    (
-                        (
-                            (
-                                "farm_device_jobs * on (serial) group_left (host, model, source) "
-                                'farm_device_info{host=~"$host", serial=~"$serial", source="$source"}'
-                            ),
-                            "{{serial}} {{model}} {{state}}",
-                        ),
-                    ),
-                    height=6,
-                    least=0,
-                ),
+    rows={
+        "State": (
+            replace(HEALTH, height=6),
+            replace(LEASED, height=6),
+            Panel(
+                "steps", "Jobs",
+                "Jobs that the device may be given, is given and runs; others may run some of those that wait.",
+                {of_devices("farm_device_jobs"): DEVICE + " {{state}}"}, height=6, least=0,
             ),
         ),
-        Row(
-            "Heat",
-            (
-                BATTERY_TEMPERATURE,
-                THERMAL_STATUS,
-                TEMPERATURES,
+        "Heat": (BATTERY_TEMPERATURE, THERMAL_STATUS, TEMPERATURES),
+        "Clocks and power": (
+            Panel(
+                "lines", "Clocks",
+                "Of the fastest core, and of the GPU where the shell may read it: of an idle phone, "
+                "and in a session that measures power.",
+                {
+                    of_devices("farm_device_cpu_frequency_hertz"): f"CPU {DEVICE}",
+                    of_devices("farm_device_gpu_frequency_hertz"): f"GPU {DEVICE}",
+                },
+                unit="hertz", least=0,
             ),
-        ),
-        Row(
-            "Clocks and power",
-            (
-                Panel(
-                    "lines",
-                    "Clocks",
-                    (
-                        "Of the fastest core, and of the GPU where the shell may read it: of an idle phone, "
-                        "and in a session that measures power."
-                    ),
-                    (
-                        (
-                            (
-                                "farm_device_cpu_frequency_hertz * on (serial) group_left (host, model, source) "
-                                'farm_device_info{host=~"$host", serial=~"$serial", source="$source"}'
-                            ),
-                            "CPU {{serial}} {{model}}",
-                        ),
-                        (
-                            (
-                                "farm_device_gpu_frequency_hertz * on (serial) group_left (host, model, source) "
-                                'farm_device_info{host=~"$host", serial=~"$serial", source="$source"}'
-                            ),
-                            "GPU {{serial}} {{model}}",
-                        ),
-                    ),
-                    unit="hertz",
-                    least=0,
-                ),
-                Panel(
-                    "lines",
-                    "Battery current",
-                    (
-                        "Out of the battery, negative while it is charged: of an idle phone, and in a session"
-                        " that measures power."
-                    ),
-                    (
-                        (
-                            (
-                                "farm_device_battery_current_amperes * on (serial) group_left (host, model, source) "
-                                'farm_device_info{host=~"$host", serial=~"$serial", source="$source"}'
-                            ),
-                            "{{serial}} {{model}}",
-                        ),
-                    ),
-                    unit="amp",
-                ),
-                Panel(
-                    "lines",
-                    "Battery voltage",
-                    "Of an idle phone, and in a session that measures power.",
-                    (
-                        (
-                            (
-                                "farm_device_battery_voltage_volts * on (serial) group_left (host, model, source) "
-                                'farm_device_info{host=~"$host", serial=~"$serial", source="$source"}'
-                            ),
-                            "{{serial}} {{model}}",
-                        ),
-                    ),
-                    unit="volt",
-                ),
-                replace(BATTERY, width=24),
+            Panel(
+                "lines", "Battery current",
+                "Out of the battery, negative while it is charged: of an idle phone, and in a session"
+                " that measures power.",
+                {of_devices("farm_device_battery_current_amperes"): DEVICE}, unit="amp",
             ),
+            Panel(
+                "lines", "Battery voltage", "Of an idle phone, and in a session that measures power.",
+                {of_devices("farm_device_battery_voltage_volts"): DEVICE}, unit="volt",
+            ),
+            replace(BATTERY, width=24),
         ),
-    ),
-)
+    },
+)  # fmt: skip

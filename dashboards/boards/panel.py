@@ -36,8 +36,8 @@ class Panel:
     kind: Kind
     title: str
     description: str
-    queries: tuple[tuple[str, str], ...]
-    """Query and legend; in a table the legend names the column of its values, empty: it is hidden."""
+    queries: Mapping[str, str]
+    """Query -> legend; in a table the legend names the column of its values, empty: it is hidden."""
     unit: str = ""
     width: int = 8
     """The width, of 24."""
@@ -60,14 +60,14 @@ class Panel:
     @property
     def links(self) -> bool:
         """True if its series are of a device, which has a page."""
-        return any("{{serial}}" in legend for _, legend in self.queries) or "serial" in self.order
+        return any("{{serial}}" in legend for legend in self.queries.values()) or "serial" in self.order
 
 
 def built(panel: Panel, number: int, place: nouns.GridPos) -> Any:
     """Return the panel as Grafana has it."""
     made = _BUILDERS[panel.kind](panel)
     made.id(number).title(panel.title).description(panel.description).grid_pos(place).datasource(DATA_SOURCE)
-    for index, (expression, legend) in enumerate(panel.queries):
+    for index, (expression, legend) in enumerate(panel.queries.items()):
         made.with_target(_query(panel, expression, legend, chr(ord("A") + index)))
     if panel.unit:
         made.unit(panel.unit)
@@ -135,7 +135,7 @@ def _states(panel: Panel) -> Any:
 def _table(panel: Panel) -> Any:
     made = table.Panel().show_header(True)
     several = len(panel.queries) > 1
-    values = {f"Value #{chr(65 + n)}" if several else "Value": name for n, (_, name) in enumerate(panel.queries)}
+    values = {f"Value #{chr(65 + n)}" if several else "Value": name for n, name in enumerate(panel.queries.values())}
     hidden = [*panel.hidden, *(column for column, name in values.items() if not name)]
     if several:
         made.with_transformation(nouns.DataTransformerConfig(id_val="merge", options={}))

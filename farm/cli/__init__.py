@@ -8,8 +8,6 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-__all__ = ["main", "run"]
-
 ALLOCATIONS = 100_000
 """Allocations between two searches for garbage cycles: Python's own 700 cost a tenth of a short command's time."""
 

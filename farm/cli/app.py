@@ -13,7 +13,7 @@ import typer
 from kernels.errors import CompileError
 from orchestrator.model.errors import FarmError
 
-from .output import Interrupted, describe, out, print_json, show_error
+from .output import Interrupted, describe, option, out, print_json, show_error
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -72,9 +72,7 @@ def _version(wanted: bool) -> None:
 
 
 def _common(
-    _: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
-    ] = False,
+    _: Annotated[bool, option("--version", "Print the version and end.", callback=_version, is_eager=True)] = False,
 ) -> None:
     """A device farm for deep learning on phone GPUs.
 

@@ -20,7 +20,7 @@ import typer
 from farm.access import open_inventory, open_leases, open_ledger, settings_of
 
 from .experiments.submission import print_submission
-from .output import JsonOption, log, out, print_json
+from .output import JsonOption, log, option, out, print_json
 from .results.results import gather, write_html
 
 if TYPE_CHECKING:
@@ -37,14 +37,10 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    state: Annotated[
-        Path, typer.Option("--state", metavar="DIR", help="Folder of the demo's state; its report goes there too.")
-    ] = STATE,
+    state: Annotated[Path, option("--state DIR", "Folder of the demo's state; its report goes there too.")] = STATE,
     nightly: Annotated[
         bool,
-        typer.Option(
-            "--nightly", help="Compare two builds on three phones instead; one phone is slower with the second build."
-        ),
+        option("--nightly", "Compare two builds on three phones instead; one phone is slower with the second build."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

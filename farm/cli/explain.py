@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from orchestrator.model.errors import UnknownName
 
-from .output import JsonOption, log, out, print_json
+from .output import JsonOption, argument, log, out, print_json
 
 PANEL = "Help"
 
@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(
-    word: Annotated[list[str] | None, typer.Argument(metavar="[WORD]", help="As outputs and pages use it.")] = None,
+    word: Annotated[list[str] | None, argument("[WORD]", "As outputs and pages use it.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say what a word of the farm's outputs means; without a word, list all that are explained.

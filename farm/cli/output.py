@@ -1,4 +1,4 @@
-"""Output of commands: the result on standard output, progress and errors on standard error."""
+"""Options and output of commands: the result on standard output, progress and errors on standard error."""
 
 from __future__ import annotations
 
@@ -26,11 +26,25 @@ if TYPE_CHECKING:
     from orchestrator.acts import Done
     from orchestrator.report.listing import Cell, Head
 
+
+def option(usage: str, help: str, **more: Any) -> Any:
+    """Return an option for `Annotated`, as a usage line has it: `option("-o, --output DIR", "Folder to write to.")`."""
+    *names, last = usage.split(", ")
+    name, _, metavar = last.partition(" ")
+    if metavar:
+        more["metavar"] = metavar
+    return typer.Option(*names, name, help=help, **more)
+
+
+def argument(metavar: str, help: str, **more: Any) -> Any:
+    """Return an argument for `Annotated`. `metavar`: the word for its value."""
+    return typer.Argument(metavar=metavar, help=help, **more)
+
+
 StateOption = Annotated[
-    Path | None,
-    typer.Option("--state", metavar="DIR", help="Folder of the farm's state.", show_default="FARM_STATE or .farm"),
+    Path | None, option("--state DIR", "Folder of the farm's state.", show_default="FARM_STATE or .farm")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
+JsonOption = Annotated[bool, option("--json", "Print JSON, and nothing else, on standard output.")]
 
 
 EXPERIMENTS = "Experiments"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .output import JsonOption, log, print_json
+from .output import JsonOption, log, option, print_json
 
 
 class Kind(StrEnum):
@@ -25,9 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def schema(
     kind: Annotated[Kind, typer.Argument(help="What the schema describes.")] = Kind.EXPERIMENT,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write; without it standard output.")
-    ] = None,
+    output: Annotated[Path | None, option("--output, -o FILE", "File to write; without it standard output.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the JSON Schema of experiment or suite files (for an editor), records, agent events or plans. Always JSON.

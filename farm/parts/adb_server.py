@@ -7,10 +7,12 @@ folder), and that one listens on a unix socket in a folder of this user's.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import socket
+import tempfile
 from pathlib import Path
 
 from orchestrator.model.errors import ServiceDown, SetupError
@@ -19,7 +21,6 @@ from orchestrator.system.private_files import make_private
 from workers.connection.sockets import connect_unix
 
 from .part import Part, nothing, said_by
-from .socket_path import socket_path
 
 INSTALL = "sudo apt-get install adb"
 TIMEOUT_S = 15.0
@@ -164,3 +165,17 @@ class AdbServer:
             ask(self.place, f"host:disconnect:{address}")
         except ServiceDown:
             return  # it was not connected: as wanted
+
+
+LIMIT = 100
+"""Bytes; the kernel takes 107."""
+
+
+def socket_path(folder: Path, name: str) -> Path:
+    """Return a socket's path: in the folder, or, where that is too long for the kernel, in one under the machine's
+    temporary folder, the same every time; whoever makes the socket makes that folder private."""
+    path = folder / name
+    if len(os.fsencode(path)) <= LIMIT:
+        return path
+    mark = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+    return Path(tempfile.gettempdir(), f"pocketfarm-{os.getuid()}-{mark}", name)

@@ -50,8 +50,6 @@ from .rows import (
 )
 from .unread_taps import drop_unread_taps
 
-__all__ = ["PASSES", "optimise", "prepare"]
-
 ENDINGS, PATCHES, HALVES = "endings", "patches", "halves"
 """Rewritings by `rows` of dense layers on a GPU: what follows them becomes a part of them; patches become their rows,
 where nobody asks how convolutions are computed. Halves: matrix units may compute attention, but no more than its

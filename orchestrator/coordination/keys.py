@@ -39,7 +39,7 @@ What a host writes has the host's name in it, in front of a device's: a host's u
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 PREFIX = "farm:"
@@ -116,74 +116,35 @@ def hosts_among(names: Collection[str]) -> tuple[list[str], list[str]]:
     return kept, sorted(set(names) - set(kept))
 
 
-def periodic(work: str) -> str:
-    return f"{PREFIX}periodic:{work}"
-
-
 def recall(serial: str) -> str:
     """Return the mark, among what is cancelled, that lets this device's session begin no more of its line."""
     return f"device:{serial}"
 
 
-def lease(serial: str) -> str:
-    return f"{PREFIX}lease:{serial}"
+def _of(kind: str) -> Callable[[str], str]:
+    """Return the names of keys of a kind that has one for each host, device or work."""
+    return lambda name: f"{PREFIX}{kind}:{name}"
 
 
-def held(host: str, serial: str) -> str:
-    return f"{PREFIX}held:{host}:{serial}"
+def _on_host(kind: str) -> Callable[[str, str], str]:
+    """Return the names of keys of a kind that has one for each device or name of a host."""
+    return lambda host, name: f"{PREFIX}{kind}:{host}:{name}"
 
 
-def assignment(host: str, serial: str) -> str:
-    return f"{PREFIX}assignment:{host}:{serial}"
-
-
-def device(host: str, serial: str) -> str:
-    return f"{PREFIX}device:{host}:{serial}"
-
-
-def devices(host: str) -> str:
-    return f"{PREFIX}devices:{host}"
-
-
-def lives(host: str) -> str:
-    return f"{PREFIX}lives:{host}"
-
-
-def host(name: str) -> str:
-    return f"{PREFIX}host:{name}"
-
-
-def live(host: str, serial: str) -> str:
-    return f"{PREFIX}live:{host}:{serial}"
-
-
-def change(host: str) -> str:
-    return f"{PREFIX}change:{host}"
-
-
-def changes(host: str) -> str:
-    return f"{PREFIX}changes:{host}"
-
-
-def news(host: str) -> str:
-    return f"{PREFIX}news:{host}"
-
-
-def records(host: str) -> str:
-    return f"{PREFIX}records:{host}"
-
-
-def receipt(host: str, name: str) -> str:
-    return f"{PREFIX}kept:{host}:{name}"
-
-
-def sent(host: str, name: str) -> str:
-    return f"{PREFIX}sent:{host}:{name}"
-
-
-def asked(host: str, name: str) -> str:
-    return f"{PREFIX}asked:{host}:{name}"
-
-
-def answer(host: str, name: str) -> str:
-    return f"{PREFIX}answer:{host}:{name}"
+periodic = _of("periodic")
+lease = _of("lease")
+devices = _of("devices")
+lives = _of("lives")
+host = _of("host")
+change = _of("change")
+changes = _of("changes")
+news = _of("news")
+records = _of("records")
+held = _on_host("held")
+assignment = _on_host("assignment")
+device = _on_host("device")
+live = _on_host("live")
+receipt = _on_host("kept")
+sent = _on_host("sent")
+asked = _on_host("asked")
+answer = _on_host("answer")

@@ -4,8 +4,6 @@ Every number that the farm tells of a cell is made of these rows, never of recor
 of this package they were made, and can be made again from the records.
 """
 
-from __future__ import annotations
-
 from .block import (
     FIGURES_VERSION,
     BlockFigures,
@@ -23,28 +21,3 @@ from .block import (
 from .derive import figures_of
 from .quantities import ENERGIES, QUANTITIES, TOKEN_ENERGIES
 from .times import NS_PER_MS, Mean, Times, mean_of, timed_ms, times_of
-
-__all__ = [
-    "ENERGIES",
-    "FIGURES_VERSION",
-    "NS_PER_MS",
-    "QUANTITIES",
-    "TOKEN_ENERGIES",
-    "BlockFigures",
-    "Course",
-    "Energy",
-    "Epoch",
-    "LayerTime",
-    "Mean",
-    "Memory",
-    "PerLayer",
-    "Rate",
-    "Stage",
-    "Times",
-    "Trained",
-    "Value",
-    "figures_of",
-    "mean_of",
-    "timed_ms",
-    "times_of",
-]

@@ -28,35 +28,3 @@ from .rows import (
 )
 from .runs.nights import NightText, Schedule
 from .runs.queueing import QueueRun, QueueRunBody
-
-__all__ = [
-    "Apart",
-    "AttemptRow",
-    "AuditRow",
-    "DeadRecord",
-    "ExperimentRow",
-    "Hold",
-    "HostRow",
-    "HostState",
-    "Imported",
-    "JobPage",
-    "JobRow",
-    "JobState",
-    "KeepResult",
-    "Lane",
-    "Ledger",
-    "ListedJob",
-    "NightText",
-    "Outlook",
-    "Quarantine",
-    "QueueRun",
-    "QueueRunBody",
-    "Renewed",
-    "RunningRow",
-    "Schedule",
-    "Start",
-    "Tried",
-    "UnderWay",
-    "WaitingLane",
-    "Work",
-]

@@ -115,13 +115,13 @@ def rows(connection: Connection, found: Sequence[AnyRow]) -> list[ExperimentRow]
 
 
 def names(connection: Connection) -> dict[str, str]:
-    """Id -> name in order of submission; what cannot be read is logged and skipped."""
+    """Id -> name in order of submission; looks at no job. What cannot be read is logged and skipped."""
     rows = connection.execute(select(EXPERIMENTS.c.id, EXPERIMENTS.c.spec).order_by(EXPERIMENTS.c.sequence))
     return dict(readable_rows("experiment", rows, lambda row: (row.id, name_in(row.spec))))
 
 
 def one(connection: Connection, experiment_id: str) -> ExperimentRow:
-    """Raises UnknownName where there is none, naming close ones; Unreadable."""
+    """Return one experiment. Raises UnknownName where there is none, naming close ones; Unreadable."""
     row = connection.execute(select(EXPERIMENTS).where(EXPERIMENTS.c.id == experiment_id)).first()
     if row is None:
         raise _unknown(connection, experiment_id)

@@ -1,4 +1,4 @@
-"""The class `Ledger`: each method is one transaction."""
+"""The class `Ledger`: each method is one transaction; `reads` and `writes` name what it does there."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ from orchestrator.figures.brief import Brief
 from orchestrator.model.errors import Unreadable, Unstorable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.job import Cell, Job
+from orchestrator.model.job import Job
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.queue_view import WaitingJob
 from orchestrator.model.people import COMMON
 from orchestrator.model.record import Outcome, Record
-from orchestrator.model.stopped import Stopped
 
 from . import attempts, experiments, figures, queries, records, templates
-from .attempts import Note, Pair, Prepared, Start
-from .database import Database, jump
-from .figures import Apart, Energies, Renewed, Selector
+from .attempts import Note, Prepared, Start
+from .database import Database, jump, reads, writes
+from .figures import Apart, Renewed, Selector
 from .guard import unseen
 from .incoming import imports
 from .incoming.dead_records import DeadRecords
@@ -36,18 +35,13 @@ from .incoming.imports import Beside, Imported
 from .people.audit import Audit
 from .queue import extension
 from .queue.groups import waiting_groups, waiting_in_brief
-from .queue.histories import Served, served
+from .queue.histories import served
 from .queue.listed import Listed
 from .queue.news import News, NewsReader
-from .queue.outlook import Outlook, outlook
+from .queue.outlook import outlook
 from .rows import (
-    ExperimentRow,
-    JobRow,
     JobState,
     KeepResult,
-    Lane,
-    RunningRow,
-    WaitingGroup,
 )
 from .runs.nights import Nights
 from .runs.queueing import QueueRuns
@@ -55,8 +49,6 @@ from .said.standing import Standing
 from .tables import JOBS, LANES, number_of
 
 if TYPE_CHECKING:
-    from orchestrator.model.rights import Place
-
     from .people.people import People
 
 LOOK_S = 5.0
@@ -113,6 +105,13 @@ class Ledger:
 
     # experiments
 
+    experiment_names = reads(experiments.names)
+    experiment = reads(experiments.one)
+    place_of = reads(experiments.place_of)
+    device_counts = reads(queries.device_counts)
+    cancel = writes(experiments.cancel)
+    retry = writes(experiments.retry)
+
     def submit(
         self,
         experiment_id: str,
@@ -133,117 +132,39 @@ class Ledger:
         with self._database.write() as connection:
             return experiments.submit(connection, experiment_id, experiment, rows, exclusions, by, project)
 
-    def experiments(self) -> list[ExperimentRow]:
-        """All experiments in order of submission."""
-        with self._database.read() as connection:
-            return experiments.every(connection)
-
-    def experiment_names(self) -> dict[str, str]:
-        """Id -> name, of all experiments that can be read, in order of submission; looks at no job."""
-        with self._database.read() as connection:
-            return experiments.names(connection)
-
-    def experiment(self, experiment_id: str) -> ExperimentRow:
-        """One experiment. Raises UnknownName where there is none, naming close ones."""
-        with self._database.read() as connection:
-            return experiments.one(connection, experiment_id)
-
-    def place_of(self, target: str) -> Place:
-        """Return the project and the submitter of an experiment or job; of a night, or of all nights of a suite
-        (`suite:NAME`), the farm. Raises UnknownName."""
-        with self._database.read() as connection:
-            return experiments.place_of(connection, target)
-
     def counts(self, experiment_id: str | None = None) -> dict[str, int]:
         """Number of jobs by state (held, waiting, placed, running, cancelled) or, where done, by outcome."""
         with self._database.read() as connection:
             found = queries.counts(connection, experiment_id)
         return dict(sum(map(Counter, found.values()), Counter[str]()))
 
-    def device_counts(self, experiment_id: str | None = None) -> dict[str, tuple[int, int]]:
-        """Device -> (jobs that are over, all jobs), of the jobs that only this device may run."""
-        with self._database.read() as connection:
-            return queries.device_counts(connection, experiment_id)
-
-    def cancel(self, target: str) -> list[str]:
-        """Cancel the open jobs of an experiment, or one job; returns the ids of those that were cancelled."""
-        with self._database.write() as connection:
-            return experiments.cancel(connection, target)
-
-    def retry(self, target: str) -> list[str]:
-        """Put lost, failed and killed jobs, of an experiment or one of them, back into the queue; their ids."""
-        with self._database.write() as connection:
-            return experiments.retry(connection, target)
+    experiments = reads(experiments.every)
 
     # jobs and attempts
 
-    def jobs(self, experiment_id: str, states: Iterable[str] | None = None, *, most: int | None = None) -> list[JobRow]:
-        """Jobs of an experiment in order, of all or only these states; the first of them where `most` are wanted."""
-        with self._database.read() as connection:
-            return queries.jobs(connection, experiment_id, states, most)
-
-    def cells(self, experiment_id: str) -> dict[str, Cell]:
-        """The cells of an experiment by their ids."""
-        with self._database.read() as connection:
-            return templates.cells_of(connection, experiment_id)
+    jobs = reads(queries.jobs)
+    cells = reads(templates.cells_of)
+    served = reads(served)
+    waiting_groups = reads(waiting_groups)
+    waiting_in_brief = reads(waiting_in_brief)
+    outlook = reads(outlook)
+    undecided = reads(extension.undecided)
+    extend = writes(extension.extend)
+    stopped = reads(extension.stopped_of)
+    lane_jobs = reads(extension.jobs)
+    running = reads(queries.running)
+    assignment = reads(queries.assignment)
 
     def news(self, since: int | None = None) -> News | None:
         """Return what changed in the queue after the change of this number, or everything; None where nothing did."""
         with self._database.read() as connection:
             return self._reader.read(connection, since)
 
-    def served(self, experiment_ids: Iterable[str]) -> dict[str, Served]:
-        """The latest attempt of each of these experiments."""
-        with self._database.read() as connection:
-            return served(connection, experiment_ids)
-
     def waiting(self) -> list[WaitingJob]:
         """The jobs whose turn is next in each lane, in order of priority and submission."""
         lanes = (lane for lane in news.lanes.values() if lane is not None) if (news := self.news()) is not None else ()
         jobs = [job for lane in lanes for group in lane.groups for job in group]
         return sorted(jobs, key=lambda job: (-job.priority, job.order))
-
-    def waiting_groups(self, looked_at: Iterable[str], experiment_id: str | None = None) -> list[WaitingGroup]:
-        """Waiting jobs by experiment and choice of devices, with those of `looked_at` that still wait."""
-        with self._database.read() as connection:
-            return waiting_groups(connection, looked_at, experiment_id)
-
-    def waiting_in_brief(self, looked_at: Iterable[str]) -> list[WaitingGroup]:
-        """The same of all experiments; choices of devices without jobs of `looked_at` are one group an experiment."""
-        with self._database.read() as connection:
-            return waiting_in_brief(connection, looked_at)
-
-    def outlook(self, experiment_id: str) -> Outlook:
-        """Return what an experiment still has to do, and how long its blocks took so far."""
-        with self._database.read() as connection:
-            return outlook(connection, experiment_id)
-
-    def undecided(self, limit: int = 20) -> list[Lane]:
-        """Return lanes with held jobs alone, so that it can be decided whether more blocks follow."""
-        with self._database.read() as connection:
-            return extension.undecided(connection, limit)
-
-    def extend(
-        self, lane: Lane, add: Sequence[Job], reserve: Sequence[Job] = (), stopped: Stopped | None = None
-    ) -> bool:
-        """Decide about a lane: `add` waits from now on, in this order; `reserve` is held; other held jobs are dropped.
-        `stopped`: why its strategy ended without what it was asked for.
-
-        False, and nothing is changed, where the lane is not any more as it was when it was given: somebody else has
-        decided, or cancelled it.
-        """
-        with self._database.write() as connection:
-            return extension.extend(connection, lane, add, reserve, stopped)
-
-    def stopped(self, experiment_id: str | None = None) -> dict[str, list[Stopped]]:
-        """Experiment -> its strategies that ended without what they were asked for; of one or of all."""
-        with self._database.read() as connection:
-            return extension.stopped_of(connection, experiment_id)
-
-    def lane_jobs(self, lane: Lane) -> list[JobRow]:
-        """All jobs of a lane in order."""
-        with self._database.read() as connection:
-            return extension.jobs(connection, lane)
 
     def begin_attempts(self, starts: Sequence[Start], ttl_s: float) -> list[Assignment]:
         """Begin attempts with their lines, each under a new token; without those whose job does not wait any more."""
@@ -270,16 +191,6 @@ class Ledger:
             with self._database.write() as connection:
                 attempts.mark_running(connection, ids)
 
-    def running(self) -> list[RunningRow]:
-        """Attempts under way, oldest token first."""
-        with self._database.read() as connection:
-            return queries.running(connection)
-
-    def assignment(self, row: RunningRow) -> Assignment:
-        """The assignment of an attempt under way, as it was handed out."""
-        with self._database.read() as connection:
-            return queries.assignment(connection, row)
-
     def end_attempt(self, job_id: str, attempt: int, outcome: Outcome, cause: str) -> JobState | None:
         """End an attempt that left no record; the job waits again within its budget.
 
@@ -289,6 +200,10 @@ class Ledger:
             return attempts.end(connection, job_id, attempt, outcome, cause, self._retries, self._quarantine_after)
 
     # records
+
+    replace = writes(attempts.replace_all)
+    pruned = reads(queries.pruned)
+    restored = reads(queries.restored)
 
     def keep(self, record: Record, body: bytes | None = None, host: str | None = None) -> KeepResult:
         """Keep a record once per (job, attempt), from the job's newest token only, and conclude its attempt.
@@ -346,12 +261,9 @@ class Ledger:
                 found = records.packed_of(connection, part)
             yield from records.unpacked(found)
 
-    def replace(self, pairs: Sequence[Pair]) -> list[Record]:
-        """Put records in the place of what they are, after their output was read again: those that are so still."""
-        with self._database.write() as connection:
-            return attempts.replace_all(connection, pairs)
-
     # figures
+
+    energies = reads(figures.energies)
 
     def figures(self, experiment_id: str, apart: Collection[Apart] = ()) -> list[BlockFigures]:
         """Return the figures of an experiment's records, in no order; missing rows of this version are made first.
@@ -375,11 +287,6 @@ class Ledger:
         known = self.cells(experiment_id)
         with self._database.read() as connection:
             return [one for one in figures.briefs(connection, of) if one.cell_id in known]
-
-    def energies(self, experiment_id: str) -> Energies:
-        """Return energies of an inference by cell, kind of figure and device, from experiments with the same file."""
-        with self._database.read() as connection:
-            return figures.energies(connection, experiment_id)
 
     def _figures(self, of: Selector, apart: Collection[Apart] = ()) -> list[BlockFigures]:
         for _ in self._renewed(of):
@@ -412,16 +319,6 @@ class Ledger:
     ) -> bool:
         """Store what somebody else measured, all or nothing; False where the experiment is there already."""
         return imports.adopt(self._database, experiment_id, experiment, found, beside or Beside())
-
-    def pruned(self, experiment_id: str) -> dict[str, int]:
-        """File of an archive (empty: none) -> raw records of an experiment that the ledger has no more."""
-        with self._database.read() as connection:
-            return queries.pruned(connection, experiment_id)
-
-    def restored(self) -> int:
-        """A number that is another one each time that the ledger is put back from a copy; 0: it never was."""
-        with self._database.read() as connection:
-            return queries.restored(connection)
 
     def end_unseen(self) -> None:
         """End open jobs of which a row cannot be read, where rows were left out since it was asked last."""

@@ -31,7 +31,7 @@ _TEMPLATE_OF = select(JOBS.c.id, JOBS.c.template_id).where(JOBS.c.id.in_(bindpar
 
 
 def running(connection: Connection) -> list[RunningRow]:
-    """Attempts that began and have not ended."""
+    """Attempts that began and have not ended, oldest token first."""
     return running_rows(connection, attempt_rows(connection))
 
 
@@ -72,7 +72,7 @@ def _names(connection: Connection, experiment_id: str | None) -> dict[int, str]:
     return {row.sequence: row.id for row in connection.execute(mine)}
 
 
-def device_counts(connection: Connection, experiment_id: str | None) -> dict[str, tuple[int, int]]:
+def device_counts(connection: Connection, experiment_id: str | None = None) -> dict[str, tuple[int, int]]:
     """Device -> (jobs that are over, all jobs), of the jobs that only this device may run; without held ones."""
     mine = tallies(connection, list(_names(connection, experiment_id)))
     found = [each for each in mine if each.state is not JobState.HELD]
@@ -87,7 +87,7 @@ def device_counts(connection: Connection, experiment_id: str | None) -> dict[str
 
 
 def jobs(
-    connection: Connection, experiment_id: str, states: Iterable[str] | None, most: int | None = None
+    connection: Connection, experiment_id: str, states: Iterable[str] | None = None, *, most: int | None = None
 ) -> list[JobRow]:
     """Jobs of an experiment in order, of all or only these states; the first of them where `most` are wanted."""
     statement = select(*JOB_COLUMNS).where(JOBS.c.experiment == number_of(experiment_id))

@@ -208,25 +208,22 @@ DEAD_RECORDS = Table(
 )
 """The dead records, which can never be of this ledger: the bytes as they came, under their hash."""
 
-DEVICE_HEALTH = Table(
-    "device_health",
-    METADATA,
-    Column("serial", String(200), primary_key=True),
-    Column("failures", Integer, nullable=False),
-    Column("failed_at", Time, nullable=False, default=0.0),
-    Column("quarantined_at", Time),
-    Column("reason", Text, nullable=False, default=""),
-)
 
-HOST_HEALTH = Table(
-    "host_health",
-    METADATA,
-    Column("host", String(200), primary_key=True),
-    Column("failures", Integer, nullable=False),
-    Column("failed_at", Time, nullable=False, default=0.0),
-    Column("quarantined_at", Time),
-    Column("reason", Text, nullable=False, default=""),
-)
+def _health(table: str, key: str) -> Table:
+    """The losses in a row of each device or host, and its quarantine."""
+    return Table(
+        table,
+        METADATA,
+        Column(key, String(200), primary_key=True),
+        Column("failures", Integer, nullable=False),
+        Column("failed_at", Time, nullable=False, default=0.0),
+        Column("quarantined_at", Time),
+        Column("reason", Text, nullable=False, default=""),
+    )
+
+
+DEVICE_HEALTH = _health("device_health", "serial")
+HOST_HEALTH = _health("host_health", "host")
 
 HOSTS = Table(
     "hosts",

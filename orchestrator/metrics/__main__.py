@@ -13,7 +13,7 @@ from orchestrator.system.config import Settings
 from orchestrator.system.process import asked_to_end, begin
 
 from .collector import FarmCollector, Part
-from .http_answers import application
+from .exposition import application
 from .parts import LedgerPart, RedisPart
 
 

@@ -6,13 +6,15 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history import history
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.runs.nights import Nights
 from orchestrator.nightly.past import MOST_NIGHTS, figures_of, readable_nights
+
+from .family import gauge
 
 log = logging.getLogger(__name__)
 
@@ -38,15 +40,13 @@ class Changes:
 
     def families(self) -> Iterator[Metric]:
         """A suite without a change point has no series."""
-        family = GaugeMetricFamily(
-            "farm_night_changed_timestamp_seconds",
-            "The first night of the newest level of a suite's figures, of settled change points.",
-            labels=("suite", "direction"),
+        text = "The first night of the newest level of a suite's figures, of settled change points."
+        samples = (
+            ((suite, direction), at)
+            for suite, (_, found) in sorted(self._known.items())
+            for direction, at in sorted(found.items())
         )
-        for suite, (_, found) in sorted(self._known.items()):
-            for direction, at in sorted(found.items()):
-                family.add_metric([suite, direction], at)
-        yield family
+        yield gauge("farm_night_changed_timestamp_seconds", text, ("suite", "direction"), samples)
 
     def _seek(self, database: Database, due: Mapping[str, object]) -> None:
         for suite, of in due.items():

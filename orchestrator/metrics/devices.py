@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client.core import GaugeMetricFamily, Metric, Sample
 
@@ -12,6 +12,8 @@ from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health, 
 from orchestrator.model.live.announcement import HostAnnouncement, Progress
 from orchestrator.model.live.complaints import complaints
 from orchestrator.model.power import GaugeCalibration
+
+from .family import gauge
 
 Labels = dict[str, str]
 INFO = ("serial", "host", "kind", "source", "model", "manufacturer", "soc", "gpu", "gpu_vendor", "abi", "profile")
@@ -107,15 +109,9 @@ class DeviceFamilies:
 
 
 def _complaints(states: Iterable[tuple[Labels, DeviceState]]) -> Metric:
-    family = GaugeMetricFamily(
-        "farm_device_complaint",
-        "1 for each check that finds something wrong with a device.",
-        labels=("serial", "check"),
-    )
-    for labels, state in states:
-        for each in complaints(state):
-            family.add_metric([labels["serial"], each.check], 1)
-    return family
+    samples = (((labels["serial"], each.check), 1) for labels, state in states for each in complaints(state))
+    text = "1 for each check that finds something wrong with a device."
+    return gauge("farm_device_complaint", text, ("serial", "check"), samples)
 
 
 def _gauge(name: str, text: str, values: Iterable[tuple[Labels, float | bool | None]]) -> Metric:
@@ -125,43 +121,30 @@ def _gauge(name: str, text: str, values: Iterable[tuple[Labels, float | bool | N
     return family
 
 
-def _standing(devices: Iterable[Device]) -> Iterator[Metric]:
-    info = GaugeMetricFamily("farm_device_info", "What a device is; always 1.", labels=INFO)
-    api = GaugeMetricFamily(
-        "farm_device_api_info",
-        "A compute API of a device, with the driver behind it; always 1.",
-        labels=("serial", "api", "version", "driver", "device_name"),
+def _standing(devices: Sequence[Device]) -> Iterator[Metric]:
+    what = (([str(getattr(device.facts, name)) for name in INFO], 1) for device in devices)
+    yield gauge("farm_device_info", "What a device is; always 1.", INFO, what)
+    labels = ("serial", "api", "version", "driver", "device_name")
+    apis = (
+        ((device.serial, facts.api, facts.version, facts.driver, facts.device_name), 1)
+        for device in devices
+        for facts in device.facts.apis
     )
-    for device in devices:
-        info.add_metric([str(getattr(device.facts, name)) for name in INFO], 1)
-        for facts in device.facts.apis:
-            api.add_metric([device.serial, facts.api, facts.version, facts.driver, facts.device_name], 1)
-    yield from (info, api, _health(devices))
-
-
-def _health(devices: Iterable[Device]) -> Metric:
-    family = GaugeMetricFamily(
-        "farm_device_health", "1 for the health that a device has now, 0 for the others.", labels=("serial", "health")
-    )
-    for device in devices:
-        for health in Health:
-            family.add_metric([device.serial, health], device.state.health is health)
-    return family
+    yield gauge("farm_device_api_info", "A compute API of a device, with the driver behind it; always 1.", labels, apis)
+    healths = (((device.serial, health), device.state.health is health) for device in devices for health in Health)
+    text = "1 for the health that a device has now, 0 for the others."
+    yield gauge("farm_device_health", text, ("serial", "health"), healths)
 
 
 def host_families(hosts: Iterable[HostAnnouncement]) -> Iterator[Metric]:
     """Workers that are alive, and what they have in hand."""
-    up = GaugeMetricFamily("farm_host_up", "1 for each host that announces itself.", labels=("host",))
-    seen = GaugeMetricFamily(
-        "farm_host_last_seen_timestamp_seconds", "When a host last announced itself.", labels=("host",)
-    )
-    running = GaugeMetricFamily("farm_host_running_jobs", "Jobs that a host's worker runs now.", labels=("host",))
-    spooled = GaugeMetricFamily(
-        "farm_host_spool_records", "Records on a host's disk that the ledger does not have yet.", labels=("host",)
-    )
-    for host in hosts:
-        up.add_metric([host.host], 1)
-        seen.add_metric([host.host], host.seen_at)
-        running.add_metric([host.host], len(host.running))
-        spooled.add_metric([host.host], host.spooled)
-    yield from (up, seen, running, spooled)
+    found = list(hosts)
+
+    def of_hosts(name: str, text: str, read: Callable[[HostAnnouncement], float]) -> Metric:
+        return gauge(f"farm_host_{name}", text, "host", ((host.host, read(host)) for host in found))
+
+    yield of_hosts("up", "1 for each host that announces itself.", lambda _: 1)
+    yield of_hosts("last_seen_timestamp_seconds", "When a host last announced itself.", lambda host: host.seen_at)
+    yield of_hosts("running_jobs", "Jobs that a host's worker runs now.", lambda host: len(host.running))
+    text = "Records on a host's disk that the ledger does not have yet."
+    yield of_hosts("spool_records", text, lambda host: host.spooled)

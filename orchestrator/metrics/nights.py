@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from orchestrator.ledger.aggregates import nights as stored
 from orchestrator.ledger.database import Transaction
 from orchestrator.ledger.rows import readable
 from orchestrator.nightly import Night, NightRow
 from orchestrator.nightly.schedule import following
+
+from .family import gauge
 
 OUTCOMES = ("complete", "partial", "not_run")
 SAID = ("worse", "better", "not_confirmed", "unknown", "missing", "same", "unavailable")
@@ -58,36 +60,27 @@ class Nights:
     def families(self) -> Iterator[Metric]:
         """All families of nights; without a night they have no series."""
         nights = {suite: night for suite, (_, night) in sorted(self._known.items()) if night is not None}
-        yield _gauge("farm_night_due_timestamp_seconds", "When the newest night of a suite was due.",
+        yield _gauge("due_timestamp_seconds", "When the newest night of a suite was due.",
                      {suite: night.due_at for suite, night in nights.items()})  # fmt: skip
-        yield _gauge("farm_night_next_timestamp_seconds", "When the next night of a suite with a schedule is due.",
+        yield _gauge("next_timestamp_seconds", "When the next night of a suite with a schedule is due.",
                      dict(sorted(self._due.items())))  # fmt: skip
-        yield _gauge("farm_night_regressions_confirmed", "Rows of the newest night that are worse, twice.",
+        yield _gauge("regressions_confirmed", "Rows of the newest night that are worse, twice.",
                      {suite: sum(map(_is_regression, night.rows)) for suite, night in nights.items()})  # fmt: skip
-        yield _gauge("farm_night_devices_missing", "Devices that should have taken part in the newest night.",
+        yield _gauge("devices_missing", "Devices that should have taken part in the newest night.",
                      {suite: len(night.missing) for suite, night in nights.items()})  # fmt: skip
-        outcome = GaugeMetricFamily("farm_night_outcome", "How the newest night went.", labels=("suite", "outcome"))
-        rows = GaugeMetricFamily(
-            "farm_night_rows", "Rows of the newest night, by verdict.", labels=("suite", "verdict")
-        )
-        for suite, night in nights.items():
-            for each in OUTCOMES:
-                outcome.add_metric([suite, each], each == night.outcome)
-            counts = Counter(row.said.replace(" ", "_") for row in night.rows)
-            for each in SAID:
-                rows.add_metric([suite, each], counts[each])
-        yield from (outcome, rows)
+        went = (((suite, each), each == night.outcome) for suite, night in nights.items() for each in OUTCOMES)
+        yield gauge("farm_night_outcome", "How the newest night went.", ("suite", "outcome"), went)
+        counts = {suite: Counter(row.said.replace(" ", "_") for row in night.rows) for suite, night in nights.items()}
+        rows = (((suite, each), counts[suite][each]) for suite in nights for each in SAID)
+        yield gauge("farm_night_rows", "Rows of the newest night, by verdict.", ("suite", "verdict"), rows)
 
 
 def _read(connection: Transaction, night_id: str) -> Night | None:
     return readable(f"night {night_id}", lambda: Night.model_validate_json(stored.body(connection, night_id)))
 
 
-def _gauge(name: str, text: str, values: dict[str, float] | dict[str, int]) -> Metric:
-    family = GaugeMetricFamily(name, text, labels=("suite",))
-    for suite, value in values.items():
-        family.add_metric([suite], value)
-    return family
+def _gauge(name: str, text: str, values: Mapping[str, float]) -> Metric:
+    return gauge(f"farm_night_{name}", text, "suite", values.items())
 
 
 def _is_regression(row: NightRow) -> bool:

@@ -16,6 +16,8 @@ from orchestrator.ledger.queue.groups import waiting_in_brief
 from orchestrator.ledger.rows import OPEN, JobState
 from orchestrator.model.live.waiting import WaitKind, WaitReason
 
+from .family import counter, gauge
+
 MAX_EXPERIMENTS = 50
 """Experiments that get series of their own: so many of the newest ones, and of those under way."""
 NIGHTLY, NIGHTLY_S, MAX_NIGHTLY = "nightly", 30 * 86_400.0, 200
@@ -37,71 +39,47 @@ def queue_families(connection: Transaction, reasons: Mapping[str, WaitReason] | 
 
 
 def _jobs(connection: Transaction) -> Metric:
-    family = GaugeMetricFamily(
-        "farm_jobs", "Jobs by state; those that are done also by outcome.", labels=("state", "outcome")
-    )
     counts = {(state.value, ""): 0 for state in OPEN} | queue.job_counts(connection)
-    for (state, outcome), count in sorted(counts.items(), key=str):
-        family.add_metric([state, outcome], count)
-    return family
+    text = "Jobs by state; those that are done also by outcome."
+    return gauge("farm_jobs", text, ("state", "outcome"), sorted(counts.items(), key=str))
 
 
 def _waiting(waits: Iterable[Wait]) -> Metric:
     """The same answer as that of `farm status`, by kind of reason; every kind always, so that a rule can watch it."""
-    family = GaugeMetricFamily("farm_jobs_waiting", "Jobs that wait, by what they wait for.", labels=("reason",))
     counted = Counter(dict.fromkeys(WaitKind, 0))
     for wait in waits:
         counted[wait.reason.kind] += wait.jobs
-    for kind, count in counted.items():
-        family.add_metric([kind], count)
-    return family
+    return gauge("farm_jobs_waiting", "Jobs that wait, by what they wait for.", "reason", counted.items())
 
 
 def _oldest_waiting(connection: Transaction) -> Metric:
     """Alert on its age: a queue may be long and well."""
-    family = GaugeMetricFamily(
-        "farm_jobs_oldest_waiting_timestamp_seconds", "When the oldest job that waits was submitted."
-    )
-    if (oldest := queue.oldest_waiting(connection)) is not None:
-        family.add_metric([], oldest)
-    return family
+    text = "When the oldest job that waits was submitted."
+    return gauge("farm_jobs_oldest_waiting_timestamp_seconds", text, (), [((), queue.oldest_waiting(connection))])
 
 
 def _of_devices(connection: Transaction) -> Metric:
     """A device that has no job to do or to expect has no series."""
-    family = GaugeMetricFamily(
-        "farm_device_jobs",
-        "Jobs that a device works on (placed, running), and those that it may be given (waiting).",
-        labels=("serial", "state"),
-    )
     counts = queue.device_jobs(connection)
-    for serial in sorted({serial for serial, _ in counts}):
-        for state in (JobState.WAITING, JobState.PLACED, JobState.RUNNING):
-            family.add_metric([serial, state], counts.get((serial, state), 0))
-    return family
+    serials, states = sorted({serial for serial, _ in counts}), (JobState.WAITING, JobState.PLACED, JobState.RUNNING)
+    samples = [((serial, state), counts.get((serial, state), 0)) for serial in serials for state in states]
+    text = "Jobs that a device works on (placed, running), and those that it may be given (waiting)."
+    return gauge("farm_device_jobs", text, ("serial", "state"), samples)
 
 
 def _attempts(connection: Transaction) -> Iterator[Metric]:
     counts = counted.count(connection, "attempts")
     yield CounterMetricFamily("farm_attempts_started", "Attempts that began.", value=counts.total())
-    ended = CounterMetricFamily(
-        "farm_attempts",
-        "Attempts that ended, by outcome and cause (an error's bounded word).",
-        labels=("outcome", "cause"),
-    )
-    for (outcome, cause), count in sorted(counts.items(), key=str):
-        if outcome:
-            ended.add_metric([outcome, cause], count)
-    yield ended
+    ended = [(key, count) for key, count in sorted(counts.items(), key=str) if key[0]]
+    text = "Attempts that ended, by outcome and cause (an error's bounded word)."
+    yield counter("farm_attempts", text, ("outcome", "cause"), ended)
 
 
 def _records(connection: Transaction) -> Metric:
-    family = CounterMetricFamily(
-        "farm_records", "Records that the ledger took in, by outcome and source.", labels=("outcome", "source")
+    counts = sorted(counted.count(connection, "records").items(), key=str)
+    return counter(
+        "farm_records", "Records that the ledger took in, by outcome and source.", ("outcome", "source"), counts
     )
-    for (outcome, source), count in sorted(counted.count(connection, "records").items(), key=str):
-        family.add_metric([outcome, source], count)
-    return family
 
 
 def _dead_records(connection: Transaction) -> Metric:
@@ -114,25 +92,14 @@ def _dead_records(connection: Transaction) -> Metric:
 
 def _quarantined(connection: Transaction) -> Iterator[Metric]:
     for what, label in (("device", "serial"), ("host", "host")):
-        family = GaugeMetricFamily(
-            f"farm_{what}_quarantined_timestamp_seconds",
-            f"Since when a {what} is in quarantine; absent where it is not.",
-            labels=(label,),
-        )
-        for each, at in queue.quarantined_since(connection, what):
-            family.add_metric([each], at)
-        yield family
+        text = f"Since when a {what} is in quarantine; absent where it is not."
+        name = f"farm_{what}_quarantined_timestamp_seconds"
+        yield gauge(name, text, label, queue.quarantined_since(connection, what))
 
 
 def _held(connection: Transaction) -> Metric:
-    family = GaugeMetricFamily(
-        "farm_device_held_timestamp_seconds",
-        "Since when a person holds a device; absent where nobody does.",
-        labels=("serial",),
-    )
-    for serial, since in queue.held_since(connection):
-        family.add_metric([serial], since)
-    return family
+    text = "Since when a person holds a device; absent where nobody does."
+    return gauge("farm_device_held_timestamp_seconds", text, "serial", queue.held_since(connection))
 
 
 def _experiments(connection: Transaction) -> Iterator[Metric]:
@@ -146,7 +113,8 @@ def _experiments(connection: Transaction) -> Iterator[Metric]:
                           {name: each.submitted_at for name, each in begun.items()})  # fmt: skip
     yield _of_experiments("ended", "When the last job of the newest experiment of a name ended; absent before.",
                           _ended(states, {each.id: name for name, each in begun.items()}))  # fmt: skip
-    yield _latest_results(connection, names)
+    yield _of_experiments("last_result", "When the latest block of an experiment that went well was measured.",
+                          _latest_results(connection, names))  # fmt: skip
 
 
 def _ended(states: list[queue.StateCount], names: dict[str, str]) -> dict[str, float]:
@@ -160,36 +128,22 @@ def _ended(states: list[queue.StateCount], names: dict[str, str]) -> dict[str, f
 
 
 def _of_experiments(what: str, text: str, values: dict[str, float]) -> Metric:
-    family = GaugeMetricFamily(f"farm_experiment_{what}_timestamp_seconds", text, labels=("experiment",))
-    for name, at in sorted(values.items()):
-        family.add_metric([name], at)
-    return family
+    return gauge(f"farm_experiment_{what}_timestamp_seconds", text, "experiment", sorted(values.items()))
 
 
 def _progress(states: list[queue.StateCount], names: dict[str, str]) -> Metric:
-    family = GaugeMetricFamily(
-        "farm_experiment_jobs", "Jobs of an experiment that is not over, by state.", labels=("experiment", "state")
-    )
     counted: Counter[tuple[str, str]] = Counter()
     for each in states:
         counted[names[each.experiment_id], each.state] += each.jobs
     active = {name for name, state in counted if state in OPEN}
-    for (name, state), count in sorted(counted.items(), key=str):
-        if name in active:
-            family.add_metric([name, state], count)
-    return family
+    samples = [(key, count) for key, count in sorted(counted.items(), key=str) if key[0] in active]
+    text = "Jobs of an experiment that is not over, by state."
+    return gauge("farm_experiment_jobs", text, ("experiment", "state"), samples)
 
 
-def _latest_results(connection: Transaction, names: dict[str, str]) -> Metric:
-    family = GaugeMetricFamily(
-        "farm_experiment_last_result_timestamp_seconds",
-        "When the latest block of an experiment that went well was measured.",
-        labels=("experiment",),
-    )
+def _latest_results(connection: Transaction, names: dict[str, str]) -> dict[str, float]:
     latest: dict[str, float] = {}
     for experiment_id, at in queue.latest_good(connection, names).items():
         name = names[experiment_id]
         latest[name] = max(at, latest.get(name, at))
-    for name, at in sorted(latest.items()):
-        family.add_metric([name], at)
-    return family
+    return latest

@@ -7,17 +7,22 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from orchestrator.ledger.aggregates import queue_runs
 from orchestrator.ledger.database import Transaction
 from orchestrator.ledger.rows import readable, unpack
+
+from .family import gauge
 
 LABELS = ("experiment", "policy", "source")
 MOST_EXPERIMENTS = 50
 """Names that get series of their own: those that ran last."""
 SOJOURN = ("mean", "p50", "p99")
 FIGURES = {
+    "farm_queueing_timestamp_seconds": ("When the newest run began.", "began_at"),
+    "farm_queueing_requests": ("Requests of the newest run.", "requests"),
+    "farm_queueing_doubts": ("Warnings about the figures of the newest run.", "warnings"),
     "farm_queueing_offered_per_second": ("Requests that were meant to arrive, a second.", "offered_per_s"),
     "farm_queueing_throughput_per_second": ("Requests that were served to the end, a second.", "throughput_per_s"),
     "farm_queueing_utilisation_ratio": ("Share of the servers' time.", "utilisation"),
@@ -33,27 +38,11 @@ Runs = dict[tuple[str, str, str], dict[str, Any]]
 def queueing_families(connection: Transaction) -> Iterator[Metric]:
     """Yield the figures of each experiment's newest run; a figure that a run does not have has no sample."""
     runs = _newest(connection)
-    began = GaugeMetricFamily("farm_queueing_timestamp_seconds", "When the newest run began.", labels=LABELS)
-    requests = GaugeMetricFamily("farm_queueing_requests", "Requests of the newest run.", labels=LABELS)
-    doubts = GaugeMetricFamily("farm_queueing_doubts", "Warnings about the figures of the newest run.", labels=LABELS)
-    sojourn = GaugeMetricFamily(
-        "farm_queueing_sojourn_seconds", "From a request's intended arrival to its end.", labels=(*LABELS, "stat")
-    )
-    for key, found in runs.items():
-        began.add_metric(key, found["began_at"])
-        requests.add_metric(key, found["requests"])
-        if "doubts" in found:
-            doubts.add_metric(key, len(found["doubts"]))
-        for stat in SOJOURN:
-            if (value := found["sojourn_s"].get(stat)) is not None:
-                sojourn.add_metric([*key, stat], value)
-    yield from (began, requests, doubts, sojourn)
     for name, (text, figure) in FIGURES.items():
-        family = GaugeMetricFamily(name, text, labels=LABELS)
-        for key, found in runs.items():
-            if (value := found.get(figure)) is not None:
-                family.add_metric(key, value)
-        yield family
+        yield gauge(name, text, LABELS, ((key, found.get(figure)) for key, found in runs.items()))
+    text = "From a request's intended arrival to its end."
+    stats = (((*key, stat), found["sojourn_s"].get(stat)) for key, found in runs.items() for stat in SOJOURN)
+    yield gauge("farm_queueing_sojourn_seconds", text, (*LABELS, "stat"), stats)
 
 
 def _newest(connection: Transaction) -> Runs:
@@ -63,6 +52,8 @@ def _newest(connection: Transaction) -> Runs:
         found = readable(f"queueing run {row.id}", partial(_read, row.summary))
         if found is not None:
             told = {**found, "began_at": row.began_at, "requests": row.requests}
+            if "doubts" in found:
+                told["warnings"] = len(found["doubts"])
             runs[row.name] = ((row.name, found["policy"], row.source), told)
     return dict(runs.values())
 

@@ -12,6 +12,8 @@ from orchestrator.analysis.statistics import QUANTITIES, Interval, Summary, Verd
 from orchestrator.model.job import AnyCell
 from orchestrator.model.record import DoubtCode, Outcome
 
+from .family import gauge
+
 
 class ResultLabels(NamedTuple):
     """Labels of a result. Runs of one experiment are one series; experiments of different names never share one."""
@@ -50,12 +52,8 @@ def result_families(latest: Latest) -> Iterator[Metric]:
 
 def agents_family(agents: Iterable[str]) -> Metric:
     """Count, over all results, the agents that measured the newest block; records that do not say are left out."""
-    family = GaugeMetricFamily(
-        "farm_results_by_agent", "Results whose newest block this agent measured.", labels=("agent",)
-    )
-    for agent, number in Counter(filter(None, agents)).most_common(MOST_AGENTS):
-        family.add_metric([agent], number)
-    return family
+    found = Counter(filter(None, agents)).most_common(MOST_AGENTS)
+    return gauge("farm_results_by_agent", "Results whose newest block this agent measured.", "agent", found)
 
 
 def _figures(latest: Latest) -> Iterator[Metric]:
@@ -82,29 +80,22 @@ def _interval(found: Interval | None) -> dict[str, float]:
 
 
 def _trust(latest: Latest) -> Iterator[Metric]:
-    blocks = GaugeMetricFamily("farm_results_blocks", "Blocks behind the latest figures.", labels=LABELS)
-    measured = GaugeMetricFamily(
-        "farm_results_timestamp_seconds", "When the latest figures were measured.", labels=LABELS
+    blocks = ((key, summary.outcomes.get(Outcome.OK, 0)) for key, (summary, _) in latest.items())
+    yield gauge("farm_results_blocks", "Blocks behind the latest figures.", LABELS, blocks)
+    measured = ((key, at) for key, (_, at) in latest.items())
+    yield gauge("farm_results_timestamp_seconds", "When the latest figures were measured.", LABELS, measured)
+    verdicts = (
+        ((*key, each), summary.stability.verdict is each)
+        for key, (summary, _) in latest.items()
+        if summary.stability is not None
+        for each in Verdict
     )
-    verdict = GaugeMetricFamily(
-        "farm_results_verdict",
-        "1 for what the latest figures' blocks say of their stability, 0 for the others.",
-        labels=(*LABELS, "verdict"),
-    )
-    doubts = GaugeMetricFamily("farm_results_doubts", "Kinds of warning about the latest figures.", labels=LABELS)
-    doubted = GaugeMetricFamily(
-        "farm_results_doubted", "Results whose latest figures have this warning.", labels=("doubt",)
-    )
+    text = "1 for what the latest figures' blocks say of their stability, 0 for the others."
+    yield gauge("farm_results_verdict", text, (*LABELS, "verdict"), verdicts)
+    codes = {key: {doubt.code for doubt in summary.doubts} for key, (summary, _) in latest.items()}
+    kinds = ((key, len(found)) for key, found in codes.items())
+    yield gauge("farm_results_doubts", "Kinds of warning about the latest figures.", LABELS, kinds)
     counted = Counter[str](dict.fromkeys(DoubtCode, 0))
-    for key, (summary, at) in latest.items():
-        blocks.add_metric(key, summary.outcomes.get(Outcome.OK, 0))
-        measured.add_metric(key, at)
-        if summary.stability is not None:
-            for each in Verdict:
-                verdict.add_metric([*key, each], summary.stability.verdict is each)
-        codes = {doubt.code for doubt in summary.doubts}
-        doubts.add_metric(key, len(codes))
-        counted.update(codes)
-    for code, number in counted.items():
-        doubted.add_metric([code], number)
-    yield from (blocks, measured, verdict, doubts, doubted)
+    counted.update(code for found in codes.values() for code in found)
+    text = "Results whose latest figures have this warning."
+    yield gauge("farm_results_doubted", text, "doubt", counted.items())

@@ -19,12 +19,11 @@ from orchestrator.ledger import NightText, Schedule
 from orchestrator.ledger.rows import readable
 from orchestrator.model.errors import FarmError, ServiceDown
 
-from .due import due
 from .night import Night, Told
 from .night_ledger import NightLedger
 from .past import readable_nights
 from .plan import REMEMBERED_NIGHTS, bare, expected, not_run, plan
-from .schedule import is_moment
+from .schedule import due, is_moment
 from .steps import Begin, Cancel, Judge, Over, Submit, Tell, Wait, next_step
 from .suite import Suite, load
 

@@ -19,7 +19,7 @@ from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import OPEN
 from orchestrator.ledger.tables import ATTEMPTS
 from tests.waiting import eventually
-from virtual_phones.programs.run_log import NAME as RUNS
+from virtual_phones.programs.execution import RUNS
 
 from .history import Attempt, History, Hit, Job, Measured, Run
 from .nemesis import let_loose

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import posixpath
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from virtual_phones.system.tree import refusal
 
 from .child_process import ChildProcess
 from .environment import environment_of, stand_in
-from .run_log import note_run
 from .streams import BytesSource, Io, Sink
 
 _PHONE_FOLDERS = ("/data", "/sdcard", "/storage", "/system", "/vendor", "/sys", "/proc", "/cache")
@@ -104,3 +104,36 @@ def _garbling(phone: Phone, garbler: Garbler, sink: Sink) -> Sink:
         await sink(garbler.spoil(data) if phone.garbled else data)
 
     return write
+
+
+RUNS = "runs.jsonl"
+"""The phone as a witness, one JSON object a line beside its files: which agents began to run, and which others were
+alive at that moment. The farm never reads it; whoever checks that no two sessions held a phone at once does."""
+_PROC = Path("/proc")
+
+
+def note_run(folder: Path, argv: Sequence[str], alive: Iterable[int]) -> None:
+    """Note that a run begins, and the markers of the runs among the processes `alive` inside the phone; anything but
+    the run of an agent is not noted."""
+    if not (marker := _marker(argv)):
+        return
+    beside = sorted({other for pid in alive if (other := _marker(_words(pid))) and other != marker})
+    line = json.dumps({"t": time.time(), "marker": marker, "beside": beside})
+    with (folder / RUNS).open("a") as file:
+        file.write(line + "\n")
+
+
+def _marker(argv: Sequence[str]) -> str:
+    """Return what a run was marked with; empty for other commands."""
+    if "run" not in argv[1:]:
+        return ""
+    return next((value for option, value in pairwise(argv) if option == "--marker"), "")
+
+
+def _words(pid: int) -> list[str]:
+    """The command line of a process that is there and has not ended."""
+    try:
+        words = (_PROC / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return []
+    return words.decode(errors="replace").split("\0")[:-1]  # empty of a process that has ended and was not reaped

@@ -15,7 +15,6 @@ from statistics import median
 from typing import Any
 
 from .journal import End, Journal, now_ns
-from .options import split
 from .sampler import Sampler
 from .times import times_of
 
@@ -199,3 +198,25 @@ class Run:
 def is_stable(durations: list[int], share: float) -> bool:
     last = durations[-5:]
     return len(last) == 5 and max(last) - min(last) <= share * median(last)
+
+
+OWN = {
+    "--journal": "", "--warmup": "0", "--samples": "1", "--idle-ms": "0", "--load-ms": "0", "--warmup-stable": "0",
+    "--power-period-ms": "0", "--await-discharging-ms": "0", "--deadline-s": "600",
+    "--inferences": "1",
+}  # fmt: skip
+"""Options that this program takes upon itself, with the agent's defaults."""
+
+
+def split(words: list[str]) -> tuple[dict[str, str], list[str], bool]:
+    """Divide the command line of the agent: our own options, those of the real agent, and whether to detach."""
+    own, rest, is_detached = dict(OWN), [], False
+    left = iter(words)
+    for word in left:
+        if word == "--detach":
+            is_detached = True
+        elif word in OWN:
+            own[word] = next(left, "")
+        else:
+            rest.append(word)
+    return own, rest, is_detached

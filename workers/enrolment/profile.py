@@ -8,20 +8,22 @@ from collections.abc import Callable
 
 from orchestrator.model.device import DeviceState
 from orchestrator.model.enrolment import Enrolment
-from orchestrator.model.errors import FarmError, LeaseLost, StableError
+from orchestrator.model.errors import FarmError, LeaseLost, StableError, Unsupported
 from orchestrator.model.power import PowerSource
 from orchestrator.spec.wiring_file import load_wiring
 from orchestrator.system.config import Settings
+from workers.connection.base import DeviceConnection
 from workers.devices.fleet import Member
 from workers.engines.pocketfarm.plans.plan_store import Plans
 from workers.power import bench_of, find_sources
+from workers.session.conditions import SETTINGS
+from workers.session.conditions.root import root_shell
 from workers.session.supply import supply_way
 
 from . import store
 from .calibrate import CannotCalibrate
 from .load_steps import Say, calibrate_gauge, find_cut
 from .nodes import probe_nodes
-from .permissions import probe_permissions
 from .sampler_cost import measure_cost
 
 log = logging.getLogger(__name__)
@@ -141,3 +143,21 @@ def _check_readable(found: Enrolment) -> None:
 
 def _reason(error: FarmError) -> str:
     return str(error.args[0]) + (f"; {error.remedy}" if error.remedy else "")
+
+
+def probe_permissions(connection: DeviceConnection) -> dict[str, bool]:
+    """Permission -> whether the shell has it: of a setting, whether a session would switch it. Changes nothing.
+    Raises TransportLost."""
+    return {
+        "root": _may(lambda: root_shell(connection, "enrolment")),
+        **{each.permission: _may(each.check, connection) for each in SETTINGS.values() if each.permission},
+        "perfetto": connection.shell(["sh", "-c", "command -v perfetto"]).code == 0,
+    }
+
+
+def _may(check: Callable[..., object], *given: object) -> bool:
+    try:
+        check(*given)
+    except Unsupported:
+        return False
+    return True

@@ -9,13 +9,14 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from farm.cli.output import option
 from kernels.options import COMPILE_AXES, Options
 from kernels.options.axis import EVERY, Axis
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.quantity import parse_bytes
 
-BackendOption = Annotated[Api, typer.Option("--backend", "-b", help="Compute API.")]
-PrecisionOption = Annotated[Precision, typer.Option("--precision", "-p", help="Arithmetic.")]
+BackendOption = Annotated[Api, option("--backend, -b", "Compute API.")]
+PrecisionOption = Annotated[Precision, option("--precision, -p", "Arithmetic.")]
 
 
 def with_compiler_options(

@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from farm.access import settings_of
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, log, out, print_json
+from farm.cli.output import JsonOption, StateOption, log, option, out, print_json
 from kernels.options import Limits, Options
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.errors import Unsupported
@@ -32,18 +32,14 @@ PANEL = "The engine, outside the queue"
 
 DeviceOption = Annotated[
     str | None,
-    typer.Option(
-        "--device",
-        "-d",
-        metavar="SERIAL",
-        help="Device that runs it.",
+    option(
+        "--device, -d SERIAL",
+        "Device that runs it.",
         show_default="this workstation",
         autocompletion=completion.serials,
     ),
 ]
-TunedOption = Annotated[
-    bool, typer.Option("--tuned/--untuned", help="Use the choices that `farm tune` found on the device.")
-]
+TunedOption = Annotated[bool, option("--tuned/--untuned", "Use the choices that `farm tune` found on the device.")]
 
 
 group = typer.Typer(
@@ -102,8 +98,7 @@ def plan(
     options: Options,
     model: ModelArgument = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="Folder to write the plan to.", show_default="none"),
+        Path | None, option("--output, -o DIR", "Folder to write the plan to.", show_default="none")
     ] = None,
     network: NetworkOption = None,
     seed: SeedOption = 1,
@@ -111,26 +106,22 @@ def plan(
     batch: BatchOption = None,
     device: Annotated[
         str | None,
-        typer.Option(
-            "--device",
-            "-d",
-            metavar="SERIAL",
-            help="Device of the running farm whose limits the plan must keep.",
+        option(
+            "--device, -d SERIAL",
+            "Device of the running farm whose limits the plan must keep.",
             autocompletion=completion.serials,
         ),
     ] = None,
     tuned: TunedOption = True,
     check: Annotated[
-        bool, typer.Option("--check", help="Run an OpenCL plan on this workstation and compare its outputs.")
+        bool, option("--check", "Run an OpenCL plan on this workstation and compare its outputs.")
     ] = False,
     memory_plot: Annotated[
         Path | None,
-        typer.Option(
-            "--memory-plot", metavar="FILE", help="Draw the memory over the steps of the plan into a .svg or .png file."
-        ),
+        option("--memory-plot FILE", "Draw the memory over the steps of the plan into a .svg or .png file."),
     ] = None,
     savings: Annotated[
-        bool, typer.Option("--savings", help="Compile again with fewer ways to save memory, and print what each saves.")
+        bool, option("--savings", "Compile again with fewer ways to save memory, and print what each saves.")
     ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -197,58 +188,40 @@ def infer(
     network: NetworkOption = None,
     input_files: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--input",
-            "-i",
-            metavar="X.npy|X.npz",
-            help="Input, by name in a .npz; may be given again: each is run. Seeded random numbers without it.",
+        option(
+            "--input, -i X.npy|X.npz",
+            "Input, by name in a .npz; may be given again: each is run. Seeded random numbers without it.",
             show_default=False,
         ),
     ] = None,
     size: SizeOption = None,
     batch: BatchOption = None,
     device: DeviceOption = None,
-    dump: Annotated[
-        Path | None, typer.Option("--dump", metavar="DIR", help="Write each node's output as DIR/<output name>.npy.")
-    ] = None,
+    dump: Annotated[Path | None, option("--dump DIR", "Write each node's output as DIR/<output name>.npy.")] = None,
     outputs: Annotated[
-        Path | None,
-        typer.Option("--outputs", metavar="DIR", help="Write the model's outputs as DIR/<output name>.npy."),
+        Path | None, option("--outputs DIR", "Write the model's outputs as DIR/<output name>.npy.")
     ] = None,
     language_model: Annotated[
-        Path | None,
-        typer.Option(
-            "--language-model", metavar="M", help="Decoder that generates, with its cache.", show_default=False
-        ),
+        Path | None, option("--language-model M", "Decoder that generates, with its cache.", show_default=False)
     ] = None,
     tokens: Annotated[
-        Path | None,
-        typer.Option(
-            "--tokens", metavar="FILE", help="Numbers of its prompt's tokens: .npy or text.", show_default=False
-        ),
+        Path | None, option("--tokens FILE", "Numbers of its prompt's tokens: .npy or text.", show_default=False)
     ] = None,
     text: Annotated[
-        Path | None,
-        typer.Option("--text", metavar="FILE", help="Its prompt, for the model's own tokenizer.", show_default=False),
+        Path | None, option("--text FILE", "Its prompt, for the model's own tokenizer.", show_default=False)
     ] = None,
     perplexity: Annotated[
-        bool, typer.Option("--perplexity", help="Tell the perplexity of the prompt, and generate nothing.")
+        bool, option("--perplexity", "Tell the perplexity of the prompt, and generate nothing.")
     ] = False,
-    generate: Annotated[
-        int, typer.Option("--generate", metavar="N", min=1, max=1_000_000, help="Tokens that it generates.")
-    ] = 16,
+    generate: Annotated[int, option("--generate N", "Tokens that it generates.", min=1, max=1_000_000)] = 16,
     check: Annotated[
-        bool, typer.Option("--check", help="Hold each generated token against the NumPy reference, as jobs do.")
+        bool, option("--check", "Hold each generated token against the NumPy reference, as jobs do.")
     ] = False,
     load_state: Annotated[
-        Path | None,
-        typer.Option("--load-state", metavar="S", help="What it has taken before its prompt.", show_default=False),
+        Path | None, option("--load-state S", "What it has taken before its prompt.", show_default=False)
     ] = None,
     save_state: Annotated[
-        Path | None,
-        typer.Option(
-            "--save-state", metavar="S", help="Keep what it takes, all but the last token.", show_default=False
-        ),
+        Path | None, option("--save-state S", "Keep what it takes, all but the last token.", show_default=False)
     ] = None,
     seed: SeedOption = 1,
     tuned: TunedOption = True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, out, print_json
+from farm.cli.output import JsonOption, argument, out, print_json
 from kernels.errors import CompileError, ModelError
 
 from .model_options import BatchOption, SizeOption, sizes_in
@@ -21,7 +21,7 @@ NOT_SO = 1
 
 
 def check(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="ONNX or GGUF file.")],
+    model: Annotated[Path, argument("MODEL", "ONNX or GGUF file.")],
     batch: BatchOption = None,
     size: SizeOption = None,
     as_json: JsonOption = False,

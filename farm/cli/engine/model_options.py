@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.cli import completion
+from farm.cli.output import argument, option
 
 if TYPE_CHECKING:
     from kernels.frontend.input_file import Given
@@ -16,35 +17,24 @@ if TYPE_CHECKING:
     from kernels.ir.graph import Graph
 
 ModelArgument = Annotated[
-    Path | None,
-    typer.Argument(metavar="MODEL", help="ONNX or GGUF file, or the name of a built-in network.", show_default=False),
+    Path | None, argument("MODEL", "ONNX or GGUF file, or the name of a built-in network.", show_default=False)
 ]
 NetworkOption = Annotated[
-    str | None,
-    typer.Option(
-        "--network",
-        metavar="NAME",
-        help="Built-in network instead of a file.",
-        autocompletion=completion.networks,
-    ),
+    str | None, option("--network NAME", "Built-in network instead of a file.", autocompletion=completion.networks)
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of a built-in network's weights and of random inputs.")]
+SeedOption = Annotated[int, option("--seed", "Seed of a built-in network's weights and of random inputs.")]
 SizeOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--size",
-        "--constant",
-        metavar="NAME=N",
-        help="A size that the file leaves open, an input that is always this number, or a parameter of a built-in "
+    option(
+        "--size, --constant NAME=N",
+        "A size that the file leaves open, an input that is always this number, or a parameter of a built-in "
         "network; may be given again. Sizes that the input has need none.",
         show_default=False,
     ),
 ]
 BatchOption = Annotated[
     int | None,
-    typer.Option(
-        "--batch", min=1, help="Size of the first dimension, where the file leaves it open.", show_default="1"
-    ),
+    option("--batch", "Size of the first dimension, where the file leaves it open.", min=1, show_default="1"),
 ]
 
 

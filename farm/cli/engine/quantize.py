@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from farm.cli.output import EXPERIMENTS, JsonOption, counted, out, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, argument, counted, option, out, print_json
 from orchestrator.model.errors import ModelFileError
 
 if TYPE_CHECKING:
@@ -23,25 +23,23 @@ def register(app: typer.Typer) -> None:
 
 
 def quantize(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="ONNX file with weights in fp32.")],
-    data: Annotated[Path, typer.Option("--data", metavar="SET.npy", help="Examples, as farm dataset writes them.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT.onnx", help="File to write the model to.")],
+    model: Annotated[Path, argument("MODEL.onnx", "ONNX file with weights in fp32.")],
+    data: Annotated[Path, option("--data SET.npy", "Examples, as farm dataset writes them.")],
+    output: Annotated[Path, option("--output, -o OUT.onnx", "File to write the model to.")],
     labels: Annotated[
-        Path | None,
-        typer.Option("--labels", metavar="FILE", help="Text file with one class number per line; adds the accuracy."),
+        Path | None, option("--labels FILE", "Text file with one class number per line; adds the accuracy.")
     ] = None,
     calibrate: Annotated[
-        int, typer.Option("--calibrate", min=1, metavar="N", help="Number of examples from which the ranges are taken.")
+        int, option("--calibrate N", "Number of examples from which the ranges are taken.", min=1)
     ] = 100,
     first: Annotated[
-        int | None,
-        typer.Option("--first", min=1, metavar="N", help="Compare only the first N examples.", show_default="all"),
+        int | None, option("--first N", "Compare only the first N examples.", min=1, show_default="all")
     ] = None,
     mean: Annotated[
-        list[float] | None, typer.Option("--mean", help="Subtracted from each number; one value, or one per channel.")
+        list[float] | None, option("--mean", "Subtracted from each number; one value, or one per channel.")
     ] = None,
     scale: Annotated[
-        list[float] | None, typer.Option("--scale", help="Multiplied with each number; one value, or one per channel.")
+        list[float] | None, option("--scale", "Multiplied with each number; one value, or one per channel.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from typer.core import TyperGroup
 
 from farm.access import existing_settings, settings_of
-from farm.cli.output import JsonOption, StateOption, log, out, print_json
+from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json
 from kernels.options import Options
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.quantity import parse_seconds
@@ -67,17 +67,13 @@ def run(
     network: NetworkOption = None,
     device: DeviceOption = None,
     strategy: Annotated[
-        str | None, typer.Option("--strategy", metavar="|".join(NAMES), help="How to search.", show_default="halving")
+        str | None, option("--strategy", "How to search.", metavar="|".join(NAMES), show_default="halving")
     ] = None,
     budget: Annotated[
         str | None,
-        typer.Option(
-            "--budget",
-            metavar="TIME",
-            help="Time for search and comparison, e.g. '5 min'; the next call continues the search.",
-        ),
+        option("--budget TIME", "Time for search and comparison, e.g. '5 min'; the next call continues the search."),
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Search again, even where choices are known.")] = False,
+    again: Annotated[bool, option("--again", "Search again, even where choices are known.")] = False,
     seed: SeedOption = 1,
     size: SizeOption = None,
     batch: BatchOption = None,
@@ -160,11 +156,9 @@ def _bar() -> Progress:
 
 
 def show(
-    device: Annotated[
-        str | None, typer.Option("--device", "-d", metavar="TEXT", help="Only devices whose name contains this.")
-    ] = None,
-    backend: Annotated[Api | None, typer.Option("--backend", "-b", help="Compute API.")] = None,
-    precision: Annotated[Precision | None, typer.Option("--precision", "-p", help="Arithmetic.")] = None,
+    device: Annotated[str | None, option("--device, -d TEXT", "Only devices whose name contains this.")] = None,
+    backend: Annotated[Api | None, option("--backend, -b", "Compute API.")] = None,
+    precision: Annotated[Precision | None, option("--precision, -p", "Arithmetic.")] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -190,7 +184,7 @@ def show(
 
 
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON file to write.")],
+    file: Annotated[Path, argument("FILE", "JSON file to write.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -206,7 +200,7 @@ def export(
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON file that `farm tune export` wrote.")],
+    file: Annotated[Path, argument("FILE", "JSON file that `farm tune export` wrote.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

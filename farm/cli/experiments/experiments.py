@@ -9,7 +9,19 @@ import typer
 
 from farm.access import LATEST
 from farm.cli import completion
-from farm.cli.output import EXPERIMENTS, Interrupted, JsonOption, StateOption, log, out, print_json, say, show_done
+from farm.cli.output import (
+    EXPERIMENTS,
+    Interrupted,
+    JsonOption,
+    StateOption,
+    argument,
+    log,
+    option,
+    out,
+    print_json,
+    say,
+    show_done,
+)
 from farm.doors import experiment_or_job, open_door
 from orchestrator.model.people import COMMON
 
@@ -20,18 +32,11 @@ if TYPE_CHECKING:
     from orchestrator.acts import Done
 
 TimeoutOption = Annotated[
-    str | None,
-    typer.Option(
-        "--timeout", metavar="TIME", help=f"Stop waiting after this, e.g. '30 min', with exit status {TIMED_OUT}."
-    ),
+    str | None, option("--timeout TIME", f"Stop waiting after this, e.g. '30 min', with exit status {TIMED_OUT}.")
 ]
 ExperimentArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="EXPERIMENT",
-        help="Id, name (the newest of that name) or `latest`.",
-        autocompletion=completion.experiments,
-    ),
+    argument("EXPERIMENT", "Id, name (the newest of that name) or `latest`.", autocompletion=completion.experiments),
 ]
 
 
@@ -44,17 +49,15 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    spec: Annotated[Path, typer.Argument(metavar="FILE.yaml", help="Experiment file.")],
+    spec: Annotated[Path, argument("FILE.yaml", "Experiment file.")],
     wait: Annotated[
-        bool, typer.Option("--wait", "-w", help="Watch it to its end; the exit status is 0 only if every job is ok.")
+        bool, option("--wait, -w", "Watch it to its end; the exit status is 0 only if every job is ok.")
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Start another one, even if one with the same content is running.")
+        bool, option("--again", "Start another one, even if one with the same content is running.")
     ] = False,
-    project: Annotated[
-        str, typer.Option("--project", metavar="NAME", help="The project that owns it.", show_default=COMMON)
-    ] = COMMON,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Submit a very large matrix without asking first.")] = False,
+    project: Annotated[str, option("--project NAME", "The project that owns it.", show_default=COMMON)] = COMMON,
+    yes: Annotated[bool, option("--yes, -y", "Submit a very large matrix without asking first.")] = False,
     timeout: TimeoutOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -114,9 +117,9 @@ def _submitted(submission: Done, *, as_json: bool) -> None:
 def status(
     experiment: Annotated[
         str | None,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help="Id, name (the newest of that name) or `latest`; without it all are listed.",
+        argument(
+            "EXPERIMENT",
+            "Id, name (the newest of that name) or `latest`; without it all are listed.",
             autocompletion=completion.experiments,
         ),
     ] = None,
@@ -150,9 +153,9 @@ def status(
 
 def watch(
     experiment: ExperimentArgument = LATEST,
-    everything: Annotated[bool, typer.Option("--all", help="All experiments of the farm.")] = False,
+    everything: Annotated[bool, option("--all", "All experiments of the farm.")] = False,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Print a line of JSON at each change, for programs, and nothing else.")
+        bool, option("--stream", "Print a line of JSON at each change, for programs, and nothing else.")
     ] = False,
     timeout: TimeoutOption = None,
     state: StateOption = None,
@@ -191,9 +194,9 @@ def watch(
 def cancel(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help="Id, name (the newest of that name) or `latest`; or the id of one job.",
+        argument(
+            "EXPERIMENT",
+            "Id, name (the newest of that name) or `latest`; or the id of one job.",
             autocompletion=completion.experiments,
         ),
     ],
@@ -216,9 +219,9 @@ def cancel(
 def retry(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="EXPERIMENT|JOB",
-            help="Id, name (the newest of that name) or `latest`; or the id of one job.",
+        argument(
+            "EXPERIMENT|JOB",
+            "Id, name (the newest of that name) or `latest`; or the id of one job.",
             autocompletion=completion.experiments,
         ),
     ],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, out, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, out, print_json
 from farm.doors import open_door
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def job(
-    job_id: Annotated[
-        str, typer.Argument(metavar="JOB", help="Id of the job, as `farm status EXPERIMENT --json` has it.")
-    ],
+    job_id: Annotated[str, argument("JOB", "Id of the job, as `farm status EXPERIMENT --json` has it.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import open_ledger, settings_of
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, out, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, out, print_json
 
 if TYPE_CHECKING:
     from orchestrator.ledger import DeadRecord
@@ -53,7 +53,7 @@ def listed(context: typer.Context, state: StateOption = None, as_json: JsonOptio
 
 
 def show(
-    dead_id: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `farm records` lists it.")],
+    dead_id: Annotated[str, argument("ID", "Its id, as `farm records` lists it.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,7 +73,7 @@ def show(
 
 def replay(
     dead_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="Ids of dead records; default: all.", show_default=False)
+        list[str] | None, argument("ID", "Ids of dead records; default: all.", show_default=False)
     ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -104,9 +104,7 @@ def replay(
 
 
 def drop(
-    dead_ids: Annotated[
-        list[str], typer.Argument(metavar="ID", help="Ids of dead records, as `farm records` lists them.")
-    ],
+    dead_ids: Annotated[list[str], argument("ID", "Ids of dead records, as `farm records` lists them.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

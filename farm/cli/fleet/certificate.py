@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from farm.cli.output import option
 
 if TYPE_CHECKING:
     from orchestrator.system.config import Settings
 
 CertificateOption = Annotated[
-    Path | None,
-    typer.Option("--certificate", metavar="FILE", help="With --listen: the pages' certificate with its chain (PEM)."),
+    Path | None, option("--certificate FILE", "With --listen: the pages' certificate with its chain (PEM).")
 ]
-KeyOption = Annotated[Path | None, typer.Option("--key", metavar="FILE", help="The key of that certificate (PEM).")]
+KeyOption = Annotated[Path | None, option("--key FILE", "The key of that certificate (PEM).")]
 
 
 def with_certificate(settings: Settings, certificate: Path | None, key: Path | None) -> Settings:

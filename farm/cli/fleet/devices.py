@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from farm.access import none_runs
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, log, out, print_json, show_done
+from farm.cli.output import JsonOption, StateOption, argument, log, out, print_json, show_done
 from farm.doors import open_door, unserved
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
 from orchestrator.model.errors import Unsupported
@@ -57,10 +57,8 @@ def register(app: typer.Typer) -> None:
 def show(
     serial: Annotated[
         str | None,
-        typer.Argument(
-            metavar="SERIAL",
-            help="Show only this device, with all that is known about it.",
-            autocompletion=completion.serials,
+        argument(
+            "SERIAL", "Show only this device, with all that is known about it.", autocompletion=completion.serials
         ),
     ] = None,
     state: StateOption = None,
@@ -94,14 +92,7 @@ def show(
 
 
 def release(
-    serial: Annotated[
-        str,
-        typer.Argument(
-            metavar="SERIAL|HOST",
-            help="Device or host to release.",
-            autocompletion=completion.serials,
-        ),
-    ],
+    serial: Annotated[str, argument("SERIAL|HOST", "Device or host to release.", autocompletion=completion.serials)],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import COMMAND_LINE, open_inventory, open_site, settings_of, user_by
-from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.cli.output import JsonOption, StateOption, argument, option, out, print_json, show_done
 from orchestrator.model.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from workers.engines import Engine
     from workers.engines.packaged import PackagedEngine
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The engine, as `farm engines` lists it.")]
+NameArgument = Annotated[str, argument("NAME", "The engine, as `farm engines` lists it.")]
 
 group = typer.Typer(
     name="engines",
@@ -94,8 +94,8 @@ def _row(build: EngineBuild, devices: list[Device]) -> dict[str, object]:
 
 
 def install(
-    name: Annotated[str, typer.Argument(metavar="NAME[==VERSION]", help="The engine; and a version beside its own.")],
-    wheel: Annotated[Path | None, typer.Option("--wheel", help="A build of your own as that version.")] = None,
+    name: Annotated[str, argument("NAME[==VERSION]", "The engine; and a version beside its own.")],
+    wheel: Annotated[Path | None, option("--wheel", "A build of your own as that version.")] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -128,9 +128,9 @@ def install(
 
 def add(
     name: NameArgument,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="With the engine's benchmark and libraries.")],
-    abi: Annotated[str, typer.Option("--abi", help="The ABI that it is built for, e.g. arm64-v8a.")],
-    version: Annotated[str, typer.Option("--version", help="Its version, where its output does not tell it.")] = "",
+    folder: Annotated[Path, argument("FOLDER", "With the engine's benchmark and libraries.")],
+    abi: Annotated[str, option("--abi", "The ABI that it is built for, e.g. arm64-v8a.")],
+    version: Annotated[str, option("--version", "Its version, where its output does not tell it.")] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from farm.access import settings_of
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, log, out, print_json
+from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json
 from orchestrator.model.device import Api
 
 if TYPE_CHECKING:
@@ -27,14 +27,10 @@ def register(app: typer.Typer) -> None:
 
 def enrol(
     serial: Annotated[
-        str,
-        typer.Argument(
-            metavar="SERIAL", help="Device to enrol, by its serial or adb address.", autocompletion=completion.serials
-        ),
+        str, argument("SERIAL", "Device to enrol, by its serial or adb address.", autocompletion=completion.serials)
     ],
     quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Only find the power sources, which takes a second; do not calibrate under load."),
+        bool, option("--quick", "Only find the power sources, which takes a second; do not calibrate under load.")
     ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, show_done
+from farm.cli.output import JsonOption, StateOption, argument, option, show_done
 from farm.doors import open_door
 from orchestrator.model.quantity import parse_moment, parse_seconds
 
@@ -18,27 +18,14 @@ def register(app: typer.Typer) -> None:
 
 
 def hold(
-    serials: Annotated[
-        list[str], typer.Argument(metavar="SERIAL...", help="Devices to hold.", autocompletion=completion.serials)
-    ],
-    until: Annotated[
-        str | None,
-        typer.Option("--until", metavar="TIME", help="When the hold ends: `17:00`, `2026-12-01 08:00`."),
-    ] = None,
-    lasting: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="How long the hold lasts: `3h`, `30 min`.")
-    ] = None,
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Reason, shown to other people.")] = "",
+    serials: Annotated[list[str], argument("SERIAL...", "Devices to hold.", autocompletion=completion.serials)],
+    until: Annotated[str | None, option("--until TIME", "When the hold ends: `17:00`, `2026-12-01 08:00`.")] = None,
+    lasting: Annotated[str | None, option("--for TIME", "How long the hold lasts: `3h`, `30 min`.")] = None,
+    note: Annotated[str, option("--note TEXT", "Reason, shown to other people.")] = "",
     now: Annotated[
-        bool,
-        typer.Option(
-            "--now",
-            help="Stop the blocks that run there; their jobs are tried again and keep their budget.",
-        ),
+        bool, option("--now", "Stop the blocks that run there; their jobs are tried again and keep their budget.")
     ] = False,
-    alone: Annotated[
-        bool, typer.Option("--alone", help="Keep your own experiments out, too. --now does the same.")
-    ] = False,
+    alone: Annotated[bool, option("--alone", "Keep your own experiments out, too. --now does the same.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

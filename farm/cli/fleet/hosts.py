@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import COMMAND_LINE, open_inventory, open_ledger, open_site, settings_of, user_by
-from farm.cli.output import JsonOption, StateOption, log, out, print_json, say, show_done
+from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json, say, show_done
 from farm.doors import open_door
 from orchestrator.model.errors import ServiceDown
 
@@ -26,7 +26,7 @@ group = typer.Typer(
     no_args_is_help=True,
 )
 STYLES = {"ready": "green", "unfit": "red", "silent": "red"}
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name, as `farm host list` says it.")]
+NameArgument = Annotated[str, argument("NAME", "Its name, as `farm host list` says it.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -70,9 +70,7 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 
 def add(
     name: NameArgument,
-    out_file: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Where to write it.", show_default="NAME.join")
-    ] = None,
+    out_file: Annotated[Path | None, option("--out FILE", "Where to write it.", show_default="NAME.join")] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -120,10 +118,7 @@ def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = 
 def remove(
     name: NameArgument,
     force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Remove it even while it runs sessions; their jobs are tried again on other hosts."
-        ),
+        bool, option("--force", "Remove it even while it runs sessions; their jobs are tried again on other hosts.")
     ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -139,10 +134,8 @@ def remove(
 
 
 def certificate(
-    address: Annotated[list[str], typer.Argument(metavar="ADDRESS", help="Names and IP addresses of the server.")],
-    out_dir: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where to write key and certificates.")
-    ] = Path(),
+    address: Annotated[list[str], argument("ADDRESS", "Names and IP addresses of the server.")],
+    out_dir: Annotated[Path, option("--out DIR", "Where to write key and certificates.")] = Path(),
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -10,17 +10,14 @@ import typer
 from rich.markup import escape
 
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, out, print_json, show_done
+from farm.cli.output import JsonOption, StateOption, argument, option, out, print_json, show_done
 from farm.doors import open_door
 
 
 def describe(
-    serials: Annotated[
-        list[str], typer.Argument(metavar="SERIAL...", help="Devices to describe.", autocompletion=completion.serials)
-    ],
+    serials: Annotated[list[str], argument("SERIAL...", "Devices to describe.", autocompletion=completion.serials)],
     labels: Annotated[
-        list[str] | None,
-        typer.Option("--label", metavar="KEY=VALUE", help="A label; `KEY=` takes it away. May be repeated."),
+        list[str] | None, option("--label KEY=VALUE", "A label; `KEY=` takes it away. May be repeated.")
     ] = None,
     note: Annotated[str | None, typer.Option(metavar="TEXT", help="A line shown with it; empty takes it away.")] = None,
     owner: Annotated[str | None, typer.Option(metavar="NAME", help="Whose it is; empty takes it away.")] = None,
@@ -41,10 +38,7 @@ def describe(
 
 
 def inventory(
-    serial: Annotated[
-        str | None,
-        typer.Argument(metavar="SERIAL", help="Only this device.", autocompletion=completion.serials),
-    ] = None,
+    serial: Annotated[str | None, argument("SERIAL", "Only this device.", autocompletion=completion.serials)] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

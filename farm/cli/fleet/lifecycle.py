@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import existing_settings, none_runs, settings_of
-from farm.cli.output import JsonOption, StateOption, log, out, print_json, say, show_error
+from farm.cli.output import JsonOption, StateOption, log, option, out, print_json, say, show_error
 from orchestrator.model.errors import FarmError, SetupError
 
 from .certificate import CertificateOption, KeyOption, with_certificate
@@ -43,37 +43,23 @@ def register(app: typer.Typer) -> None:
 
 
 def up(
-    virtual: Annotated[
-        int, typer.Option("--virtual", "-n", min=0, max=400, metavar="N", help="Number of virtual phones to start.")
-    ] = 0,
+    virtual: Annotated[int, option("--virtual, -n N", "Number of virtual phones to start.", min=0, max=400)] = 0,
     profile: Annotated[
-        list[str] | None,
-        typer.Option("--profile", metavar="NAME", help="Profile of a virtual phone, or `replay:FILE`; repeatable."),
+        list[str] | None, option("--profile NAME", "Profile of a virtual phone, or `replay:FILE`; repeatable.")
     ] = None,
-    usb: Annotated[
-        bool, typer.Option("--usb", help="With --virtual: use the phones of this machine's adb server, too.")
-    ] = False,
+    usb: Annotated[bool, option("--usb", "With --virtual: use the phones of this machine's adb server, too.")] = False,
     listen: Annotated[
         str,
-        typer.Option(
-            "--listen",
-            metavar="ADDRESS",
-            help="Let other machines join as hosts; they reach this machine at this name or IP address.",
+        option(
+            "--listen ADDRESS", "Let other machines join as hosts; they reach this machine at this name or IP address."
         ),
     ] = "",
     join: Annotated[
         str,
-        typer.Option(
-            "--join",
-            metavar="FILE|URL",
-            help="Join the farm of another machine as a host; the file comes from `farm host add`.",
-        ),
+        option("--join FILE|URL", "Join the farm of another machine as a host; the file comes from `farm host add`."),
     ] = "",
     admin: Annotated[
-        str,
-        typer.Option(
-            "--admin", metavar="NAME", help="With --listen: let its first administrator in, by a link that counts once."
-        ),
+        str, option("--admin NAME", "With --listen: let its first administrator in, by a link that counts once.")
     ] = "",
     certificate: CertificateOption = None,
     key: KeyOption = None,

@@ -9,7 +9,7 @@ import typer
 
 from farm.access import COMMAND_LINE, existing_settings, has_ledger, open_site, site_of, user_by
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, show_done
+from farm.cli.output import JsonOption, StateOption, argument, option, show_done
 
 
 def register(app: typer.Typer) -> None:
@@ -19,13 +19,13 @@ def register(app: typer.Typer) -> None:
 def restore(
     serials: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="SERIAL",
-            help="Devices to restore; default: all that have something to restore.",
+        argument(
+            "SERIAL",
+            "Devices to restore; default: all that have something to restore.",
             autocompletion=completion.serials,
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All devices that have something to restore.")] = False,
+    everything: Annotated[bool, option("--all", "All devices that have something to restore.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

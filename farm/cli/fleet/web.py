@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from farm.access import of_a_host, settings_of
-from farm.cli.output import JsonOption, StateOption, out, print_json, say
+from farm.cli.output import JsonOption, StateOption, option, out, print_json, say
 
 from .certificate import CertificateOption, KeyOption, with_certificate
 
@@ -19,16 +19,13 @@ def register(app: typer.Typer) -> None:
 def web(
     port: Annotated[
         int | None,
-        typer.Option(
-            "--port", min=1, max=65535, help="Serve the pages on this port.", show_default="FARM_PAGES_PORT or 8420"
-        ),
+        option("--port", "Serve the pages on this port.", min=1, max=65535, show_default="FARM_PAGES_PORT or 8420"),
     ] = None,
     listen: Annotated[
         str,
-        typer.Option(
-            "--listen",
-            metavar="ADDRESS",
-            help="Also serve other machines, over HTTPS with a sign-in, at this name or IP of this machine.",
+        option(
+            "--listen ADDRESS",
+            "Also serve other machines, over HTTPS with a sign-in, at this name or IP of this machine.",
         ),
     ] = "",
     certificate: CertificateOption = None,

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farm.access import find_experiment, open_database, open_ledger, settings_of
-from farm.cli.output import JsonOption, StateOption, log, out, print_json, say
+from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json, say
 from orchestrator.model.errors import SetupError
 
 if TYPE_CHECKING:
     from orchestrator.system.config import Settings
 
 Names = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="EXPERIMENT", help="Ids or names; without them every one that is over.", show_default=False),
+    list[str] | None, argument("EXPERIMENT", "Ids or names; without them every one that is over.", show_default=False)
 ]
 DAY_S = 86_400.0
 IN_USE = (
@@ -36,14 +35,11 @@ def _seconds(text: str) -> float:
     return days * DAY_S
 
 
-OlderThan = Annotated[
-    str,
-    typer.Option("--older-than", metavar="DAYS", help="Only experiments that ended at least so long ago, e.g. `90d`."),
-]
+OlderThan = Annotated[str, option("--older-than DAYS", "Only experiments that ended at least so long ago, e.g. `90d`.")]
 
 
 def archive(
-    file: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="The file to write.")],
+    file: Annotated[Path, argument("FILE.parquet", "The file to write.")],
     experiments: Names = None,
     older_than: OlderThan = "0d",
     state: StateOption = None,
@@ -76,7 +72,7 @@ def archive(
 
 
 def adopt(
-    file: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="An archive.", exists=True)],
+    file: Annotated[Path, argument("FILE.parquet", "An archive.", exists=True)],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -100,19 +96,14 @@ def adopt(
 def prune(
     experiments: Names = None,
     older_than: OlderThan = "90d",
-    whole: Annotated[
-        bool, typer.Option("--whole", help="Delete whole experiments whose records are all in an archive.")
-    ] = False,
+    whole: Annotated[bool, option("--whole", "Delete whole experiments whose records are all in an archive.")] = False,
     without_archive: Annotated[
-        bool,
-        typer.Option("--without-archive", help="Also delete what no archive holds; these raw records are then lost."),
+        bool, option("--without-archive", "Also delete what no archive holds; these raw records are then lost.")
     ] = False,
-    dead_bytes: Annotated[
-        str, typer.Option("--dead-bytes", metavar="SIZE", help="Largest size of `spool/dead/`.")
-    ] = "100 MB",
-    shrink: Annotated[bool, typer.Option("--shrink", help="Shrink the file even if nothing is deleted.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be deleted.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dead_bytes: Annotated[str, option("--dead-bytes SIZE", "Largest size of `spool/dead/`.")] = "100 MB",
+    shrink: Annotated[bool, option("--shrink", "Shrink the file even if nothing is deleted.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", "Only print what would be deleted.")] = False,
+    yes: Annotated[bool, option("--yes, -y", "Do not ask.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, show_list
+from farm.cli.output import JsonOption, StateOption, option, show_list
 from farm.doors import open_door
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ def register(app: typer.Typer) -> None:
 
 
 def audit(
-    most: Annotated[int, typer.Option("--last", metavar="N", min=1, help="Number of acts.")] = SHOWN,
-    who: Annotated[str, typer.Option("--who", metavar="NAME", help="Only acts of this person.")] = "",
-    refused: Annotated[bool, typer.Option("--refused", help="Only what was refused.")] = False,
+    most: Annotated[int, option("--last N", "Number of acts.", min=1)] = SHOWN,
+    who: Annotated[str, option("--who NAME", "Only acts of this person.")] = "",
+    refused: Annotated[bool, option("--refused", "Only what was refused.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

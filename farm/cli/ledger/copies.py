@@ -6,15 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from farm.access import find_ledger, settings_of
-from farm.cli.output import JsonOption, StateOption, log, out, print_json
+from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; its folder must exist.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    file: Annotated[Path, argument("FILE", "File to write; its folder must exist.")],
+    force: Annotated[bool, option("--force", "Replace FILE if it exists.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,7 +40,7 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of `farm ledger backup`.", exists=True)],
+    file: Annotated[Path, argument("FILE", "A file of `farm ledger backup`.", exists=True)],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farm.access import find_experiment, open_ledger, settings_of
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json, say
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, log, option, out, print_json, say
 
 from .archives import adopt, archive, prune
 from .check import check
@@ -33,18 +33,13 @@ def register(app: typer.Typer) -> None:
 
 def recompute(
     experiment: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="EXPERIMENT", help="Its id or name, or `latest`; without it every one.", show_default=False
-        ),
+        str | None, argument("EXPERIMENT", "Its id or name, or `latest`; without it every one.", show_default=False)
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every row, including those of this version, for example after damage.")
+        bool, option("--all", "Every row, including those of this version, for example after damage.")
     ] = False,
-    engine: Annotated[
-        str | None, typer.Option("--engine", metavar="ENGINE", help="Only experiments that this engine ran.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would change.")] = False,
+    engine: Annotated[str | None, option("--engine ENGINE", "Only experiments that this engine ran.")] = None,
+    dry_run: Annotated[bool, option("--dry-run", "Only print what would change.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

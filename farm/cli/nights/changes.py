@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from farm.cli.output import EXPERIMENTS, JsonOption, out, print_json, say
+from farm.cli.output import EXPERIMENTS, JsonOption, argument, option, out, print_json, say
 
 if TYPE_CHECKING:
     from orchestrator.exchange.series import Point
@@ -19,10 +19,8 @@ def register(app: typer.Typer) -> None:
 
 
 def changes(
-    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Columns series, time, value.")],
-    least: Annotated[
-        str, typer.Option("--least", metavar="SHARE", help="Leave out changes that are smaller than this, e.g. 2%.")
-    ] = "0%",
+    file: Annotated[Path, argument("FILE.csv", "Columns series, time, value.")],
+    least: Annotated[str, option("--least SHARE", "Leave out changes that are smaller than this, e.g. 2%.")] = "0%",
     as_json: JsonOption = False,
 ) -> None:
     """Print the change points of each series: where its level changes, by how much, and how certain that is.

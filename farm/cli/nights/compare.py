@@ -18,7 +18,9 @@ from farm.cli.output import (
     EXPERIMENTS,
     JsonOption,
     StateOption,
+    argument,
     describe,
+    option,
     out,
     print_json,
     print_rows,
@@ -47,74 +49,55 @@ def register(app: typer.Typer) -> None:
 def compare(
     a: Annotated[
         str,
-        typer.Argument(
-            metavar="A",
-            help="Id, name (a suite's too), `latest`, NAME~1 (the run before the newest), NAME~1-10 (ten of them), or "
+        argument(
+            "A",
+            "Id, name (a suite's too), `latest`, NAME~1 (the run before the newest), NAME~1-10 (ten of them), or "
             "a file of --save-baseline; several by commas.",
             autocompletion=completion.experiments,
         ),
     ],
     b: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="B", help="The other side, in the same forms as A.", autocompletion=completion.experiments
-        ),
+        str | None, argument("B", "The other side, in the same forms as A.", autocompletion=completion.experiments)
     ] = None,
     sides: Annotated[
-        str | None,
-        typer.Option(
-            "--sides", metavar="AXIS=X,Y", help="Instead of B: compare two values of an axis (or column) of A."
-        ),
+        str | None, option("--sides AXIS=X,Y", "Instead of B: compare two values of an axis (or column) of A.")
     ] = None,
     where: WhereOption = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metric",
-            metavar="NAME",
-            help="Only this metric; may be repeated. Differences are proven for a table of these rows alone.",
+        option(
+            "--metric NAME",
+            "Only this metric; may be repeated. Differences are proven for a table of these rows alone.",
         ),
     ] = None,
     match: Annotated[
         Literal["device", "model"],
-        typer.Option("--match", metavar="device|model", help="Compare the same device, or devices of the same model."),
+        option("--match device|model", "Compare the same device, or devices of the same model."),
     ] = "device",
     margin: Annotated[
         list[str] | None,
-        typer.Option(
-            "--margin",
-            metavar="METRIC=SHARE",
-            help="Smaller differences count as the same; may be repeated.",
-            show_default=OWN,
-        ),
+        option("--margin METRIC=SHARE", "Smaller differences count as the same; may be repeated.", show_default=OWN),
     ] = None,
     between: Annotated[
         list[str] | None,
-        typer.Option(
-            "--between",
-            metavar="METRIC=SHARE",
-            help="Standard deviation between nights of one phone, used where too few nights measure it.",
+        option(
+            "--between METRIC=SHARE",
+            "Standard deviation between nights of one phone, used where too few nights measure it.",
             show_default=OWN,
         ),
     ] = None,
     fail_on: Annotated[
-        str,
-        typer.Option(
-            "--fail-on",
-            metavar="WORDS",
-            help=f"Verdicts that give exit status 1, separated by commas: {', '.join(FAIL_ON)}.",
-        ),
+        str, option("--fail-on WORDS", f"Verdicts that give exit status 1, separated by commas: {', '.join(FAIL_ON)}.")
     ] = "worse,missing",
     save_baseline: Annotated[
-        FileOption, typer.Option("--save-baseline", metavar="FILE.json", help="Save A as a baseline; compare nothing.")
+        FileOption, option("--save-baseline FILE.json", "Save A as a baseline; compare nothing.")
     ] = None,
-    html: Annotated[FileOption, typer.Option("--html", metavar="FILE", help="Also write an HTML page.")] = None,
-    markdown: Annotated[FileOption, typer.Option("--markdown", metavar="FILE", help="Also write Markdown.")] = None,
+    html: Annotated[FileOption, option("--html FILE", "Also write an HTML page.")] = None,
+    markdown: Annotated[FileOption, option("--markdown FILE", "Also write Markdown.")] = None,
     junit: Annotated[
-        FileOption,
-        typer.Option("--junit", metavar="FILE", help="Also write JUnit XML, with one test case for each row."),
+        FileOption, option("--junit FILE", "Also write JUnit XML, with one test case for each row.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Print all rows, including those that are the same.")] = False,
+    every: Annotated[bool, option("--all", "Print all rows, including those that are the same.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -248,9 +231,9 @@ def _write(
         (markdown, "--markdown", lambda: compared.as_markdown(content)),
         (junit, "--junit", lambda: compared.as_junit(content, on)),
     )
-    for path, option, make in made:
+    for path, name, make in made:
         if path is not None:
-            write_whole(path, make(), option)
+            write_whole(path, make(), name)
             say(f"written to {path}")
 
 

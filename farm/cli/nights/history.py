@@ -12,7 +12,7 @@ from rich.markup import escape
 from farm.access import open_ledger, settings_of
 from farm.cli import completion
 from farm.cli.explain import hint
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, out, print_json, say, write_whole
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, option, out, print_json, say, write_whole
 
 if TYPE_CHECKING:
     from orchestrator.analysis.history import History
@@ -23,17 +23,11 @@ def register(app: typer.Typer) -> None:
 
 
 def history(
-    name: Annotated[
-        str, typer.Argument(metavar="SUITE|EXPERIMENT", help="Its name.", autocompletion=completion.experiments)
-    ],
-    device: Annotated[
-        str | None, typer.Option("--device", "-d", metavar="SERIAL", help="Only this device's changes and series.")
-    ] = None,
-    last: Annotated[
-        int, typer.Option("--last", metavar="N", min=2, help="Number of nights, counted back from the newest.")
-    ] = 60,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with charts.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Print all series, including those without a change.")] = False,
+    name: Annotated[str, argument("SUITE|EXPERIMENT", "Its name.", autocompletion=completion.experiments)],
+    device: Annotated[str | None, option("--device, -d SERIAL", "Only this device's changes and series.")] = None,
+    last: Annotated[int, option("--last N", "Number of nights, counted back from the newest.", min=2)] = 60,
+    html: Annotated[Path | None, option("--html FILE", "Also write a page with charts.")] = None,
+    every: Annotated[bool, option("--all", "Print all series, including those without a change.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from farm.access import open_ledger, settings_of
 from farm.cli.explain import hint
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, out, print_json, say, write_whole
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, option, out, print_json, say, write_whole
 from orchestrator.model.errors import NoData
 
 if TYPE_CHECKING:
@@ -25,19 +25,13 @@ def register(app: typer.Typer) -> None:
 
 
 def morning(
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="Its name.")],
-    night: Annotated[
-        str | None, typer.Option("--night", metavar="ID", help="Which night.", show_default="the newest")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE.html", help="Write the page with its charts.")
-    ] = None,
-    markdown: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write it as Markdown.")] = None,
+    suite: Annotated[str, argument("SUITE", "Its name.")],
+    night: Annotated[str | None, option("--night ID", "Which night.", show_default="the newest")] = None,
+    output: Annotated[Path | None, option("--output, -o FILE.html", "Write the page with its charts.")] = None,
+    markdown: Annotated[Path | None, option("--markdown FILE", "Write it as Markdown.")] = None,
     tell: Annotated[
         list[str] | None,
-        typer.Option(
-            "--tell", metavar="ADDRESS", help="Also send it to this address: mail, chat, webhook; may be repeated."
-        ),
+        option("--tell ADDRESS", "Also send it to this address: mail, chat, webhook; may be repeated."),
     ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -60,9 +54,9 @@ def morning(
         (output, "--output", lambda: nights.morning_page(found, endpoints.pages_of(settings.state))),
         (markdown, "--markdown", lambda: nights.morning_markdown(found)),
     )
-    for path, option, make in made:
+    for path, name, make in made:
         if path is not None:
-            write_whole(path, make(), option)
+            write_whole(path, make(), name)
             say(f"written to {path}")
     known = {name: address.get_secret_value() for name, address in settings.tell.items()}
     told = telling.tell(found, tuple(tell or ()), known)

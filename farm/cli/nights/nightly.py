@@ -12,7 +12,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from farm.access import COMMAND_LINE, open_inventory, open_ledger, open_site, settings_of, site_of, user_by
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json, say, show_done
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, log, option, out, print_json, say, show_done
 from orchestrator.model.errors import FarmError, NoData, SpecError
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ group = typer.Typer(
     no_args_is_help=True,
 )
 TestTellOption = Annotated[
-    bool, typer.Option("--test-tell", help="Only send a test message to the addresses that the suite names.")
+    bool, option("--test-tell", "Only send a test message to the addresses that the suite names.")
 ]
-SuiteArgument = Annotated[Path, typer.Argument(metavar="SUITE.yaml", help="A suite file.")]
+SuiteArgument = Annotated[Path, argument("SUITE.yaml", "A suite file.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -60,9 +60,7 @@ def register(app: typer.Typer) -> None:
 
 def run(
     suite: SuiteArgument,
-    follow: Annotated[
-        bool, typer.Option("--follow/--no-follow", help="Wait until it is over, and print what it says.")
-    ] = True,
+    follow: Annotated[bool, option("--follow/--no-follow", "Wait until it is over, and print what it says.")] = True,
     test_tell: TestTellOption = False,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -112,7 +110,7 @@ def schedule(suite: SuiteArgument, state: StateOption = None, as_json: JsonOptio
 
 
 def unschedule(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a suite.")],
+    name: Annotated[str, argument("NAME", "Name of a suite.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -128,7 +126,7 @@ def unschedule(
 
 def status(
     night: Annotated[
-        str | None, typer.Argument(metavar="[SUITE|NIGHT]", help="Name of a suite (its newest night), or a night's id.")
+        str | None, argument("[SUITE|NIGHT]", "Name of a suite (its newest night), or a night's id.")
     ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -142,7 +140,7 @@ def status(
 
 
 def listed(
-    suite: Annotated[str | None, typer.Argument(metavar="[SUITE]", help="Only nights of this suite.")] = None,
+    suite: Annotated[str | None, argument("[SUITE]", "Only nights of this suite.")] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

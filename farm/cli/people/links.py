@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import settings_of
-from farm.cli.output import JsonOption, StateOption, day, say, show_done, show_list
+from farm.cli.output import JsonOption, StateOption, argument, day, option, say, show_done, show_list
 from farm.doors import experiment_or_job, open_door
 from orchestrator.model.rights import Link
 
@@ -34,16 +34,14 @@ def register(app: typer.Typer) -> None:
 def create(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="TARGET",
-            help="An experiment (its report), `A,B` (two of them or two nights: their comparison), a job (its story), "
+        argument(
+            "TARGET",
+            "An experiment (its report), `A,B` (two of them or two nights: their comparison), a job (its story), "
             "a night, or `suite:NAME`.",
         ),
     ],
-    days: Annotated[
-        float, typer.Option("--days", metavar="N", min=0, help="Days until it ends; a year at most.")
-    ] = DAYS,
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Whom it is for.")] = "",
+    days: Annotated[float, option("--days N", "Days until it ends; a year at most.", min=0)] = DAYS,
+    note: Annotated[str, option("--note TEXT", "Whom it is for.")] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -67,7 +65,7 @@ def create(
 
 
 def revoke(
-    link: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `farm links list` says it.")],
+    link: Annotated[str, argument("ID", "Its id, as `farm links list` says it.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

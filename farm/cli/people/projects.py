@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, show_done, show_list
+from farm.cli.output import JsonOption, StateOption, argument, option, show_done, show_list
 from farm.doors import open_door
 
 if TYPE_CHECKING:
     from dashboards.answers.answers import ProjectNow
 
-ShareOption = Annotated[
-    float | None, typer.Option("--share", metavar="NUMBER", help="Its share of the farm beside other projects'; 1.")
-]
+ShareOption = Annotated[float | None, option("--share NUMBER", "Its share of the farm beside other projects'; 1.")]
 HoursOption = Annotated[
-    float | None,
-    typer.Option("--phone-hours", metavar="NUMBER", help="The phone-hours that it may use in a week; 0: no limit."),
+    float | None, option("--phone-hours NUMBER", "The phone-hours that it may use in a week; 0: no limit.")
 ]
-WaitingOption = Annotated[
-    int | None, typer.Option("--waiting", metavar="NUMBER", help="The jobs of it that may wait; 0: no limit.")
-]
+WaitingOption = Annotated[int | None, option("--waiting NUMBER", "The jobs of it that may wait; 0: no limit.")]
 
 group = typer.Typer(
     name="projects",
@@ -40,8 +35,8 @@ def register(app: typer.Typer) -> None:
 
 
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.")],
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What it is for.")] = "",
+    name: Annotated[str, argument("NAME", "Its name.")],
+    note: Annotated[str, option("--note TEXT", "What it is for.")] = "",
     share: ShareOption = None,
     phone_hours: HoursOption = None,
     waiting: WaitingOption = None,
@@ -60,8 +55,8 @@ def add(
 
 
 def set_(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The project; `common` is one, too.")],
-    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="What it is for.")] = None,
+    name: Annotated[str, argument("NAME", "The project; `common` is one, too.")],
+    note: Annotated[str | None, option("--note TEXT", "What it is for.")] = None,
     share: ShareOption = None,
     phone_hours: HoursOption = None,
     waiting: WaitingOption = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, day, show_done, show_list
+from farm.cli.output import JsonOption, StateOption, argument, day, option, show_done, show_list
 from farm.doors import open_door
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Link, Token
@@ -30,13 +30,11 @@ def register(app: typer.Typer) -> None:
 
 
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token it is.")],
-    most: Annotated[Role, typer.Option("--most", help="The role above which it gives none.")] = Role.ADMINISTER,
-    project: Annotated[
-        str, typer.Option("--project", metavar="NAME", help="The project in which alone it counts.", show_default="all")
-    ] = "",
-    days: Annotated[float, typer.Option("--days", metavar="N", min=0, help="Days until it expires; 0: never.")] = DAYS,
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What it is for.")] = "",
+    name: Annotated[str, argument("NAME", "Whose token it is.")],
+    most: Annotated[Role, option("--most", "The role above which it gives none.")] = Role.ADMINISTER,
+    project: Annotated[str, option("--project NAME", "The project in which alone it counts.", show_default="all")] = "",
+    days: Annotated[float, option("--days N", "Days until it expires; 0: never.", min=0)] = DAYS,
+    note: Annotated[str, option("--note TEXT", "What it is for.")] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -53,7 +51,7 @@ def create(
 
 
 def revoke(
-    token: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `farm tokens list` says it.")],
+    token: Annotated[str, argument("ID", "Its id, as `farm tokens list` says it.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,7 +66,7 @@ def revoke(
 
 
 def listed(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Whose tokens.", show_default="all")] = "",
+    name: Annotated[str, argument("[NAME]", "Whose tokens.", show_default="all")] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

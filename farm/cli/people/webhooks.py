@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, day, show_done, show_list
+from farm.cli.output import JsonOption, StateOption, argument, day, option, show_done, show_list
 from farm.doors import open_door
 from orchestrator.model.rights import Webhook
 
@@ -27,10 +27,8 @@ def register(app: typer.Typer) -> None:
 
 
 def add(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The address, http or https.")],
-    project: Annotated[
-        str, typer.Option("--project", metavar="NAME", help="Experiments of this project alone, and no nights.")
-    ] = "",
+    url: Annotated[str, argument("URL", "The address, http or https.")],
+    project: Annotated[str, option("--project NAME", "Experiments of this project alone, and no nights.")] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -46,7 +44,7 @@ def add(
 
 
 def remove(
-    webhook: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `farm webhooks list` says it.")],
+    webhook: Annotated[str, argument("ID", "Its id, as `farm webhooks list` says it.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

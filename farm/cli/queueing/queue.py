@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from farm.access import open_ledger, settings_of
 from farm.cli.measured import find_measured
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, out, print_json, say, write_whole
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, option, out, print_json, say, write_whole
 from orchestrator.model.errors import Unsupported
 
 from .tables import runs_table, show_kept
@@ -43,14 +43,10 @@ group = typer.Typer(
     "`farm queue rack.yaml --simulate`, `farm queue list`, `farm queue show latest` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
-RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", help="Id of a run, the name of an experiment (its newest), or `latest`.")
-]
+RunArgument = Annotated[str, argument("RUN", "Id of a run, the name of an experiment (its newest), or `latest`.")]
 
 
-HtmlOption = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML report with figures and charts.")
-]
+HtmlOption = Annotated[Path | None, option("--html FILE", "Write an HTML report with figures and charts.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -61,17 +57,16 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="Queueing spec, a YAML file.")],
-    simulate: Annotated[bool, typer.Option("--simulate", help="Run in virtual time, with modelled servers.")] = False,
+    spec: Annotated[Path, argument("SPEC", "Queueing spec, a YAML file.")],
+    simulate: Annotated[bool, option("--simulate", "Run in virtual time, with modelled servers.")] = False,
     rates: Annotated[
-        str | None,
-        typer.Option("--rates", metavar="SHARES", help="Run a load curve: shares of the capacity, e.g. 0.3,0.5,0.9."),
+        str | None, option("--rates SHARES", "Run a load curve: shares of the capacity, e.g. 0.3,0.5,0.9.")
     ] = None,
     capacity: Annotated[
-        bool, typer.Option("--capacity", help="Search for the largest rate that meets the `target` of the spec.")
+        bool, option("--capacity", "Search for the largest rate that meets the `target` of the spec.")
     ] = False,
     policies: Annotated[
-        str | None, typer.Option("--policies", metavar="NAMES", help="Run under each of these policies: fifo,jsq,edf.")
+        str | None, option("--policies NAMES", "Run under each of these policies: fifo,jsq,edf.")
     ] = None,
     html: HtmlOption = None,
     state: StateOption = None,
@@ -111,7 +106,7 @@ def run(
 
 
 def listed(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only runs of this experiment.")] = None,
+    name: Annotated[str | None, argument("[NAME]", "Only runs of this experiment.")] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -132,9 +127,7 @@ def listed(
 def show(
     run_id: RunArgument = "latest",
     html: HtmlOption = None,
-    parquet: Annotated[
-        Path | None, typer.Option("--parquet", metavar="FILE", help="Write all requests, one per row.")
-    ] = None,
+    parquet: Annotated[Path | None, option("--parquet FILE", "Write all requests, one per row.")] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -11,7 +11,7 @@ from farm.access import LATEST, labels_of, open_ledger, settings_of
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.explain import hint
 from farm.cli.measured import find_measured
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, option, out, print_json
 from orchestrator.model.errors import NoData
 
 if TYPE_CHECKING:
@@ -29,16 +29,14 @@ def agreement(
     experiment: ExperimentArgument = LATEST,
     base: Annotated[
         str,
-        typer.Option(
-            "--base",
-            metavar="WORDS",
-            help="Compare with this result, named by words of its configuration and device.",
+        option(
+            "--base WORDS",
+            "Compare with this result, named by words of its configuration and device.",
             show_default="the first in fp32",
         ),
     ] = "",
     changed: Annotated[
-        int,
-        typer.Option("--changed", metavar="N", min=0, help="Number of changed examples to show; --json prints all."),
+        int, option("--changed N", "Number of changed examples to show; --json prints all.", min=0)
     ] = 10,
     state: StateOption = None,
     as_json: JsonOption = False,

@@ -12,7 +12,7 @@ from farm.access import LATEST, open_ledger, settings_of
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.explain import hint
 from farm.cli.measured import find_measured
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json, say
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, option, out, print_json, say
 from orchestrator.model.errors import NoData
 
 from .pairs import WhereOption, where_of
@@ -29,28 +29,15 @@ def register(app: typer.Typer) -> None:
 
 
 def best(
-    axis: Annotated[
-        str,
-        typer.Option("--axis", metavar="COLUMN", help="Axis to compare: granularity, backend, threads ..."),
-    ],
+    axis: Annotated[str, option("--axis COLUMN", "Axis to compare: granularity, backend, threads ...")],
     experiment: ExperimentArgument = LATEST,
     per: Annotated[
-        str,
-        typer.Option(
-            "--per",
-            metavar="COLUMNS",
-            help="Columns that form a group, separated by commas: layer, device, network ...",
-        ),
+        str, option("--per COLUMNS", "Columns that form a group, separated by commas: layer, device, network ...")
     ] = "device",
     where: WhereOption = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write the best and the worst value of each layer into a choices file.",
-        ),
+        option("--output, -o FILE", "Write the best and the worst value of each layer into a choices file."),
     ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,

@@ -10,21 +10,18 @@ from typing import Annotated, Any
 import typer
 
 from farm.access import COMMAND_LINE, find_experiment, open_database, open_ledger, open_site, settings_of, user_by
-from farm.cli.output import log, out, print_json
+from farm.cli.output import log, option, out, print_json
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import ModelFileError
 
 BundleOption = Annotated[
-    Path | None,
-    typer.Option("--bundle", metavar="FILE.zip", help="The file that carries an experiment from lab to lab."),
+    Path | None, option("--bundle FILE.zip", "The file that carries an experiment from lab to lab.")
 ]
-LabOption = Annotated[
-    str | None, typer.Option("--lab", metavar="NAME", help="What others call this lab.", show_default="the host's name")
-]
+LabOption = Annotated[str | None, option("--lab NAME", "What others call this lab.", show_default="the host's name")]
 
 
 ModelsOption = Annotated[
-    bool, typer.Option("--models", help="With --bundle: the files of models and inputs go along, 16 GiB at most.")
+    bool, option("--models", "With --bundle: the files of models and inputs go along, 16 GiB at most.")
 ]
 
 

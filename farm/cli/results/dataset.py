@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from farm.cli.output import EXPERIMENTS, JsonOption, counted, log, out, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, argument, counted, log, option, out, print_json
 from orchestrator.model.errors import ModelFileError
 
 ChannelsWord = Literal["rgb", "bgr", "gray"]
@@ -19,25 +19,22 @@ def register(app: typer.Typer) -> None:
 
 
 def dataset(
-    images: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of images, at any depth.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="SET.npy", help="File to write the set to.")],
-    size: Annotated[int, typer.Option("--size", min=1, help="Edge of an input in pixels, e.g. 227.")],
+    images: Annotated[Path, argument("FOLDER", "Folder of images, at any depth.")],
+    output: Annotated[Path, option("--output, -o SET.npy", "File to write the set to.")],
+    size: Annotated[int, option("--size", "Edge of an input in pixels, e.g. 227.", min=1)],
     resize: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--resize",
-            help="Length in pixels to which the shorter edge is resized before the cut.",
+            "Length in pixels to which the shorter edge is resized before the cut.",
             show_default="8/7 of --size",
         ),
     ] = None,
-    channels: Annotated[ChannelsWord, typer.Option("--channels", help="Channels and their order.")] = "rgb",
+    channels: Annotated[ChannelsWord, option("--channels", "Channels and their order.")] = "rgb",
     labels: Annotated[
-        Path | None,
-        typer.Option(
-            "--labels", metavar="FILE", help="Text file of lines `IMAGE CLASS`: the images to take, in this order."
-        ),
+        Path | None, option("--labels FILE", "Text file of lines `IMAGE CLASS`: the images to take, in this order.")
     ] = None,
-    first: Annotated[int | None, typer.Option("--first", min=1, metavar="N", help="Only the first N images.")] = None,
+    first: Annotated[int | None, option("--first N", "Only the first N images.", min=1)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a set of examples from images, for `workload.dataset` of an experiment.

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from farm.cli.explain import hint
-from farm.cli.output import EXPERIMENTS, JsonOption, log, out, print_json, write_whole
+from farm.cli.output import EXPERIMENTS, JsonOption, log, option, out, print_json, write_whole
 
 if TYPE_CHECKING:
     from orchestrator.exchange.power_traces import Recording, Told
@@ -29,42 +29,29 @@ def register(app: typer.Typer) -> None:
 
 
 def energy(
-    baseline: Annotated[
-        list[Path], typer.Option("--baseline", metavar="FILE", help="Trace of the phone at rest; may be repeated.")
-    ],
-    load: Annotated[
-        list[Path], typer.Option("--load", metavar="FILE", help="Trace of the phone under load; may be repeated.")
-    ],
+    baseline: Annotated[list[Path], option("--baseline FILE", "Trace of the phone at rest; may be repeated.")],
+    load: Annotated[list[Path], option("--load FILE", "Trace of the phone under load; may be repeated.")],
     seconds_per_inference: Annotated[
-        float | None,
-        typer.Option("--seconds-per-inference", metavar="S", min=1e-9, help="Duration of one inference in s."),
+        float | None, option("--seconds-per-inference S", "Duration of one inference in s.", min=1e-9)
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(
-            "--format",
-            metavar="trepn|monsoon|joulescope|otii|nvidia-smi|perfetto|csv",
-            help="Format of the files.",
+        option(
+            "--format trepn|monsoon|joulescope|otii|nvidia-smi|perfetto|csv",
+            "Format of the files.",
             show_default="by their content",
         ),
     ] = None,
     time_unit: Annotated[
-        str | None,
-        typer.Option("--time-unit", metavar="ns|us|ms|s", help="Unit of the times, if the files do not give it."),
+        str | None, option("--time-unit ns|us|ms|s", "Unit of the times, if the files do not give it.")
     ] = None,
     column: Annotated[
-        str | None,
-        typer.Option(
-            "--column", metavar="TITLE", help="Column of the power; for a perfetto trace `battery` or `rails`."
-        ),
+        str | None, option("--column TITLE", "Column of the power; for a perfetto trace `battery` or `rails`.")
     ] = None,
     volts: Annotated[
-        float | None,
-        typer.Option("--volts", metavar="V", min=1e-3, help="Voltage, for traces that hold only a current."),
+        float | None, option("--volts V", "Voltage, for traces that hold only a current.", min=1e-3)
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the traces into a .svg, .png or .html file.")
-    ] = None,
+    plot: Annotated[Path | None, option("--plot FILE", "Draw the traces into a .svg, .png or .html file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compute mean power, net power and joules per inference from recorded power traces.

@@ -13,7 +13,7 @@ import typer
 from farm.access import LATEST
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.measured import find_results, tell_pruned
-from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
+from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, option, print_json
 from farm.doors import open_door
 from orchestrator.model.errors import SetupError
 
@@ -30,32 +30,19 @@ def register(app: typer.Typer) -> None:
 def export(
     experiment: ExperimentArgument = LATEST,
     form: Annotated[
-        Form | None,
-        typer.Option(
-            "--format",
-            metavar="parquet|csv|json",
-            help="Format of the file.",
-            show_default="as FILE ends; parquet",
-        ),
+        Form | None, option("--format parquet|csv|json", "Format of the file.", show_default="as FILE ends; parquet")
     ] = None,
     what: Annotated[
         What | None,
-        typer.Option(
-            "--what",
-            metavar="samples|layers|power|predictions|tokens",
-            help="What a row is: a sample, a layer's time, a power reading, a prediction or a token of an answer.",
+        option(
+            "--what samples|layers|power|predictions|tokens",
+            "What a row is: a sample, a layer's time, a power reading, a prediction or a token of an answer.",
             show_default="samples; layers where only these were measured",
         ),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="File to write; `-` is standard output.",
-            show_default="EXPERIMENT-WHAT.FORMAT",
-        ),
+        option("--output, -o FILE", "File to write; `-` is standard output.", show_default="EXPERIMENT-WHAT.FORMAT"),
     ] = None,
     bundle: BundleOption = None,
     lab: LabOption = None,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from farm.access import COMMAND_LINE, open_site, settings_of, user_by
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, log, option, out, print_json
 
 from .bundles import BundleOption, read_bundle
 
@@ -39,12 +39,8 @@ def _group(
 
 
 def samples(
-    table: Annotated[
-        Path, typer.Argument(metavar="FILE.csv", help="Columns device, network, layer, backend, precision, sample_ms.")
-    ],
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Name of the experiment.", show_default="the file's")
-    ] = None,
+    table: Annotated[Path, argument("FILE.csv", "Columns device, network, layer, backend, precision, sample_ms.")],
+    name: Annotated[str | None, option("--name NAME", "Name of the experiment.", show_default="the file's")] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

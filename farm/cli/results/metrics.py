@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.access import open_database, settings_of
-from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
+from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, option, print_json
 from orchestrator.model.errors import SetupError
 
 from .pairs import pair
@@ -58,32 +58,20 @@ def backfill(
     until: Annotated[
         datetime | None, typer.Option(formats=FORMATS, metavar="TIME", help="Only records that began then or earlier.")
     ] = None,
-    device: Annotated[str | None, typer.Option("--device", "-d", metavar="SERIAL", help="Only this device.")] = None,
+    device: Annotated[str | None, option("--device, -d SERIAL", "Only this device.")] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(
-            "--label",
-            metavar="NAME=VALUE",
-            help="Label of every series, as your Prometheus adds it to what it scrapes; may be repeated.",
+        option(
+            "--label NAME=VALUE",
+            "Label of every series, as your Prometheus adds it to what it scrapes; may be repeated.",
             show_default=", ".join(SCRAPED),
         ),
     ] = None,
     output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="File to write.",
-            show_default="standard output, `-`; with --tsdb none",
-        ),
+        str | None, option("--output, -o FILE", "File to write.", show_default="standard output, `-`; with --tsdb none")
     ] = None,
-    tsdb: Annotated[
-        Path | None, typer.Option("--tsdb", metavar="DIR", help="Data folder of a Prometheus, which gets the blocks.")
-    ] = None,
-    promtool: Annotated[
-        str, typer.Option("--promtool", metavar="PATH", help="Path of promtool, which makes the blocks.")
-    ] = "promtool",
+    tsdb: Annotated[Path | None, option("--tsdb DIR", "Data folder of a Prometheus, which gets the blocks.")] = None,
+    promtool: Annotated[str, option("--promtool PATH", "Path of promtool, which makes the blocks.")] = "promtool",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

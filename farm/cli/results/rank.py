@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from farm.access import open_ledger, settings_of
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json, say
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, option, out, print_json, say
 
 from .pairs import WhereOption, where_of
 
@@ -23,9 +23,7 @@ def register(app: typer.Typer) -> None:
 
 def rank(
     where: WhereOption = None,
-    by: Annotated[
-        Literal["latency", "energy"], typer.Option("--by", help="Figure by which rows are sorted.")
-    ] = "latency",
+    by: Annotated[Literal["latency", "energy"], option("--by", "Figure by which rows are sorted.")] = "latency",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -18,6 +18,7 @@ from farm.cli.output import (
     JsonOption,
     StateOption,
     log,
+    option,
     out,
     print_json,
     say,
@@ -40,13 +41,10 @@ def register(app: typer.Typer) -> None:
 def results(
     experiment: ExperimentArgument = LATEST,
     raw: Annotated[
-        bool,
-        typer.Option("--raw", help="With --json: also every record with all samples, those of lost attempts included."),
+        bool, option("--raw", "With --json: also every record with all samples, those of lost attempts included.")
     ] = False,
-    setup: Annotated[bool, typer.Option("--setup", help="Show the steps of set-up: cold, warm, cached.")] = False,
-    svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", help="Draw the table into this SVG file instead.")
-    ] = None,
+    setup: Annotated[bool, option("--setup", "Show the steps of set-up: cold, warm, cached.")] = False,
+    svg: Annotated[Path | None, option("--svg FILE", "Draw the table into this SVG file instead.")] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -77,9 +75,9 @@ def results(
 
 def report(
     experiment: ExperimentArgument = LATEST,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write; `-` is standard output.")
-    ] = Path("report.html"),
+    output: Annotated[Path, option("--output, -o FILE", "HTML file to write; `-` is standard output.")] = Path(
+        "report.html"
+    ),
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

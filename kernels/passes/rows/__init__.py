@@ -8,18 +8,3 @@ from .fuse_attention import ATTENTION_LOCAL_BYTES, MOST_DEEP, fuse_attention
 from .fuse_rows import fuse_dense_endings, fuse_dense_joins, fuse_norm_endings
 from .row_norms import fuse_row_norms
 from .rows_in_place import rows_in_place
-
-__all__ = [
-    "ATTENTION_LOCAL_BYTES",
-    "MOST_DEEP",
-    "cached_rows",
-    "compose_moves",
-    "early_slices",
-    "free_rows",
-    "fuse_attention",
-    "fuse_dense_endings",
-    "fuse_dense_joins",
-    "fuse_norm_endings",
-    "fuse_row_norms",
-    "rows_in_place",
-]

@@ -5,30 +5,9 @@ figures of blocks -> rows of a side (`rows.py`) -> cells that both have (`matchi
 whole way.
 """
 
-from __future__ import annotations
-
 from .compare import compare
 from .compared import Compared, with_engines
 from .matching import COLUMNS, of_metrics, only, sides_of
 from .metrics import METRICS, Metric, Rules
 from .rows import SideRow, answers_of, excluded_rows, rows_of, time_of
 from .two_sides import alike
-
-__all__ = [
-    "COLUMNS",
-    "METRICS",
-    "Compared",
-    "Metric",
-    "Rules",
-    "SideRow",
-    "alike",
-    "answers_of",
-    "compare",
-    "excluded_rows",
-    "of_metrics",
-    "only",
-    "rows_of",
-    "sides_of",
-    "time_of",
-    "with_engines",
-]

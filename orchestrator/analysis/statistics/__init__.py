@@ -6,8 +6,6 @@ blocks, and says how often such intervals hold the truth; its percentiles are me
 `MIN_BLOCKS` there is no interval.
 """
 
-from __future__ import annotations
-
 from orchestrator.figures import ENERGIES, QUANTITIES
 
 from .canaries import CanaryVerdict, CanaryWord, canary_verdicts
@@ -38,61 +36,3 @@ from .spread import Spread
 from .stability import Stability, Verdict, stability
 from .summary import InvalidReason, Summary, newest_attempts, summarise
 from .throughput import Throughput, throughput
-
-__all__ = [
-    "ENERGIES",
-    "MIN_BLOCKS",
-    "MOST_RUNS",
-    "QUANTITIES",
-    "SERIAL_BLOCKS",
-    "TOO_SHORT",
-    "CanaryVerdict",
-    "CanaryWord",
-    "ColdStart",
-    "Effect",
-    "EnergyPerInference",
-    "EnergyUse",
-    "Figure",
-    "Interval",
-    "InvalidReason",
-    "Latency",
-    "MemoryUse",
-    "Method",
-    "Mode",
-    "SetupKind",
-    "SetupUse",
-    "Spread",
-    "Stability",
-    "Summary",
-    "ThrottleBin",
-    "Throttling",
-    "Throughput",
-    "Told",
-    "Unresolved",
-    "Verdict",
-    "between_runs",
-    "block_value_ms",
-    "canary_verdicts",
-    "cold_start",
-    "detectable",
-    "energy_of",
-    "energy_uses",
-    "latency",
-    "layer_medians",
-    "median_interval",
-    "median_of",
-    "memory_medians",
-    "newest_attempts",
-    "planned_memory",
-    "range_coverage",
-    "relative_half_width",
-    "reported_energy",
-    "serial_correlation",
-    "setup_uses",
-    "stability",
-    "summarise",
-    "throttling",
-    "throughput",
-    "told_of",
-    "unresolved",
-]

@@ -1,27 +1,7 @@
 """Attempts: begun with a growing token, ended by a record or by the sweeper, counted against job, device or host."""
 
-from __future__ import annotations
-
 from . import counted
 from .begin import Start, begin, fail, mark_running
 from .end import end
 from .keep import Note, Prepared, Sent, keep_all, prepare, record_columns, seeming_job
 from .replace import Pair, replace_all
-
-__all__ = [
-    "Note",
-    "Pair",
-    "Prepared",
-    "Sent",
-    "Start",
-    "begin",
-    "counted",
-    "end",
-    "fail",
-    "keep_all",
-    "mark_running",
-    "prepare",
-    "record_columns",
-    "replace_all",
-    "seeming_job",
-]

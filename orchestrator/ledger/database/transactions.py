@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, IntegrityError, NoResultFound, ProgrammingError
@@ -25,6 +25,8 @@ from .opening import AtOnce, engine_of
 log = logging.getLogger(__name__)
 Transaction: TypeAlias = Connection
 """A transaction that rooms above the ledger hand on to its functions."""
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
 
 
 class _Together(threading.local):
@@ -184,3 +186,31 @@ class Database:
                 f"the ledger {self._name} does not answer: {getattr(e, 'orig', None) or repr(e)}",
                 remedy="check that the database runs, that it may be written and that its disk has space",
             ) from e
+
+
+class _Owner(Protocol):
+    _database: Database
+
+
+Begun = Callable[[Database], AbstractContextManager[Connection]]
+Act = Callable[Concatenate[Connection, Given], Found]
+Method = Callable[Concatenate[_Owner, Given], Found]
+
+
+def reads(act: Act[Given, Found]) -> Method[Given, Found]:
+    """Return the method that calls `act` in a transaction of its owner's database that only reads."""
+    return _method(Database.read, act)
+
+
+def writes(act: Act[Given, Found]) -> Method[Given, Found]:
+    """Return the method that calls `act` in a transaction of its owner's database."""
+    return _method(Database.write, act)
+
+
+def _method(begun: Begun, act: Act[Given, Found]) -> Method[Given, Found]:
+    def method(self: _Owner, /, *args: Given.args, **named: Given.kwargs) -> Found:
+        with begun(self._database) as connection:
+            return act(connection, *args, **named)
+
+    method.__doc__ = act.__doc__
+    return method

@@ -25,8 +25,9 @@ from orchestrator.model.stopped import Stopped
 BUSY = tuple(state for state in OPEN if state is not JobState.HELD)
 
 
-def undecided(connection: Connection, limit: int) -> list[Lane]:
-    """Lanes in which only held jobs are open; reads no other jobs than open ones, by an index."""
+def undecided(connection: Connection, limit: int = 20) -> list[Lane]:
+    """Return lanes in which only held jobs are open, so that it can be decided whether more blocks follow. Reads no
+    other jobs than open ones, by an index."""
     return [_lane(connection, row) for row in connection.execute(_undecided(), {"most": limit}).all()]
 
 
@@ -59,9 +60,14 @@ def jobs(connection: Connection, lane: Lane) -> list[JobRow]:
 
 
 def extend(
-    connection: Connection, lane: Lane, add: Sequence[Job], reserve: Sequence[Job], stopped: Stopped | None
+    connection: Connection, lane: Lane, add: Sequence[Job], reserve: Sequence[Job] = (), stopped: Stopped | None = None
 ) -> bool:
-    """Replace a lane's held jobs by `add` (waiting, in this order) and `reserve` (held); False where it has changed."""
+    """Replace a lane's held jobs by `add`, which wait from now on in this order, and `reserve`, which are held.
+    `stopped`: why its strategy ended without what it was asked for.
+
+    False, and nothing is changed, where the lane is not any more as it was when it was given: somebody else has
+    decided, or cancelled it.
+    """
     is_open = (JOBS.c.lane_id == lane.lane_id) & JOBS.c.state.in_(OPEN)
     rows = connection.execute(select(JOBS.c.id, JOBS.c.state).where(is_open).with_for_update()).all()
     if {row.id for row in rows} != lane.held or any(row.state != JobState.HELD for row in rows):
@@ -85,7 +91,7 @@ def _newest(connection: Connection, experiment: int | ScalarSelect[int]) -> tupl
     return last, block
 
 
-def stopped_of(connection: Connection, experiment_id: str | None) -> dict[str, list[Stopped]]:
+def stopped_of(connection: Connection, experiment_id: str | None = None) -> dict[str, list[Stopped]]:
     """Strategies that ended without what they were asked for, by experiment; of one or of all."""
     statement = (
         select(EXPERIMENTS.c.id, LANES.c.id.label("lane_id"), LANES.c.stopped, LANES.c.choice_id, CHOICES.c.candidates)

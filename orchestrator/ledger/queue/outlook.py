@@ -55,7 +55,8 @@ class Outlook:
 
 
 def outlook(connection: Connection, experiment_id: str) -> Outlook:
-    """Costs a look at the experiment's own jobs, and one at the lanes in which others wait."""
+    """Return what an experiment still has to do, and how long its blocks took so far. Costs a look at its own jobs, and
+    one at the lanes in which others wait."""
     states = select(JOBS.c.state, func.count()).where(JOBS.c.experiment == number_of(experiment_id))
     counts = {state: int(count) for state, count in connection.execute(states.group_by(JOBS.c.state))}
     return Outlook(

@@ -14,17 +14,9 @@ from orchestrator.model.errors import SpecError
 from orchestrator.queueing.dispatch.policy import Policy
 from orchestrator.queueing.spec import PolicyChoice
 
-from .edf import Edf
-from .energy_aware import EnergyAware
-from .energy_budget import EnergyBudget
-from .fastest_first import FastestFirst
-from .fifo import Fifo
-from .jsq import Jsq
-from .least_expected_work import LeastExpectedWork
-from .power_of_d import PowerOfD
-from .round_robin import RoundRobin
-from .sjf import Sjf
-from .thermal_aware import ThermalAware
+from .one_line import Edf, FastestFirst, Fifo, Sjf
+from .own_lines import EnergyAware, Jsq, LeastExpectedWork, PowerOfD, RoundRobin
+from .resting import EnergyBudget, ThermalAware
 
 POLICIES: dict[str, type[Policy]] = {
     "fifo": Fifo,

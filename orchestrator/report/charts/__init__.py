@@ -1,7 +1,5 @@
 """The charts of a report: each takes summaries, blocks or records and gives an SVG, or None where it has nothing."""
 
-from __future__ import annotations
-
 from .energy import energy
 from .latency import distribution, latency
 from .limits import limits
@@ -13,21 +11,3 @@ from .resources import layers, memory, setup
 from .run import drift
 from .sustained import drawn_devices, throttling
 from .training import training
-
-__all__ = [
-    "distribution",
-    "drawn_devices",
-    "drift",
-    "energy",
-    "latency",
-    "layers",
-    "limits",
-    "margins",
-    "memory",
-    "over_axis",
-    "power",
-    "reconstructions",
-    "setup",
-    "throttling",
-    "training",
-]

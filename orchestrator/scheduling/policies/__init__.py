@@ -1,14 +1,9 @@
-"""Policies of placement: in which order jobs come, and which of the free devices they prefer. Pure functions, one small
-module each, chosen by `FARM_POLICY` or by the experiment (`placement.policy`)."""
+"""Policies of placement: in which order jobs come, and which of the free devices they prefer. Pure functions,
+chosen by `FARM_POLICY` or by the experiment (`placement.policy`)."""
 
-from .ageing import Ageing
-from .cool_devices import Coolest
-from .deadline import Deadline
 from .fair_share import FairShare, PlacementPolicy
-from .full_batteries import MostCharged
-from .least_energy import LeastEnergy
-from .longest_first import LongestFirst
-from .same_device import SameDevice
+from .levels import Ageing, Deadline, LongestFirst
+from .preferences import Coolest, LeastEnergy, MostCharged, SameDevice
 
 POLICIES: dict[str, PlacementPolicy] = {
     "fair_share": FairShare(),

@@ -19,8 +19,8 @@ def farm(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     for name in ("FARM_STATE", "FARM_REDIS_URL", "FARM_LEDGER_URL", "FARM_DEBUG"):
         monkeypatch.delenv(name, raising=False)
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = main(list(map(str, arguments)))
         said = capsys.readouterr()
         return code, said.out, said.err
 

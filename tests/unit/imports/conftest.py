@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-from farm.cli import main
 from orchestrator.ledger import Ledger
 from orchestrator.system.config import Settings
+from tests.unit.farm.conftest import Run as Farm
+from tests.unit.farm.conftest import farm
 
-Farm = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def farm(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Farm:
-    """Runs a command with a state folder of its own; exit status, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("FARM_STATE", "FARM_REDIS_URL", "FARM_LEDGER_URL", "FARM_DEBUG"):
-        monkeypatch.delenv(name, raising=False)
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        code = main([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
+__all__ = ["Farm", "farm", "ledger"]
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from orchestrator.analysis.comparison import Compared
 from orchestrator.model.experiment import Side, Sides
 from orchestrator.nightly import Night, NightRow, Suite, Wave
-from orchestrator.nightly.due import MOST_MISSED, due
 from orchestrator.nightly.plan import bare, not_run
-from orchestrator.nightly.schedule import following
+from orchestrator.nightly.schedule import MOST_MISSED, due, following
 from orchestrator.nightly.steps import (
     Begin,
     Cancel,

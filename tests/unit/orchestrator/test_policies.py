@@ -24,7 +24,7 @@ from orchestrator.scheduling.expectations.work import expected_s
 from orchestrator.scheduling.placement import Floor, Policy, place
 from orchestrator.scheduling.placer import Placer
 from orchestrator.scheduling.policies import POLICIES, FairShare
-from orchestrator.scheduling.policies.ageing import STEP_S
+from orchestrator.scheduling.policies.levels import STEP_S
 from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.system.config import Settings
 from tests.unit.energy.scenarios import run_block

@@ -32,7 +32,7 @@ from workers.devices.probe import read_properties, read_state
 from workers.devices.tools import HASHES, OPTIONAL, REQUIRED, missing_tools
 from workers.engines.agent.kill_log import who_killed
 from workers.enrolment.nodes import probe_nodes
-from workers.enrolment.permissions import probe_permissions
+from workers.enrolment.profile import probe_permissions
 from workers.session.conditions import SETTINGS
 from workers.session.conditions.background import count_apps
 from workers.session.owner import claimant_of, owned

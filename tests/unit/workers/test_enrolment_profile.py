@@ -14,8 +14,7 @@ from workers.connection.base import ShellResult
 from workers.devices.fleet import Member
 from workers.enrolment import at_rest, ensure_calibrated, store
 from workers.enrolment.nodes import batteries
-from workers.enrolment.permissions import probe_permissions
-from workers.enrolment.profile import NOT_YET, RETRY_S
+from workers.enrolment.profile import NOT_YET, RETRY_S, probe_permissions
 from workers.session.conditions.root import WAYS
 
 BATTERY = b"  AC powered: false\n  USB powered: false\n  level: 70\n  temperature: 243\n"

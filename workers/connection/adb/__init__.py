@@ -6,13 +6,3 @@ everything from connecting to the last byte. It also never starts a server: whoe
 
 from .connection import FOLDER, MAX_OUTPUT_BYTES, AdbConnection
 from .server import AdbServer, ListedDevice, parse_devices, server_of
-
-__all__ = [
-    "FOLDER",
-    "MAX_OUTPUT_BYTES",
-    "AdbConnection",
-    "AdbServer",
-    "ListedDevice",
-    "parse_devices",
-    "server_of",
-]

@@ -1,7 +1,5 @@
 """The agent, driven on a device by whichever engine needs it: started detached, followed through lost cables."""
 
-from __future__ import annotations
-
 from .drive import drive, quietly, run_folder
 from .exec_program import ExecProgram, lines_of
 from .failure import DeviceSlept, raise_for, raise_if_slept
@@ -10,10 +8,3 @@ from .printed_program import PrintedProgram, came_one_by_one, placed
 from .process import AgentRun, Follower, Started, has_turn, preparing, start_agent
 from .program_failure import CAUSES, OUT_OF_MEMORY, Causes, ProgramFailed, cause_in, last_words, raise_failure
 from .request import AgentRequest, BlockRequest, expected_s, tenths, words
-
-__all__ = [
-    "CAUSES", "OUT_OF_MEMORY", "AgentRequest", "AgentRun", "BlockRequest", "Causes", "DeviceSlept", "ExecProgram",
-    "Follower", "PrintedProgram", "ProgramFailed", "Started", "came_one_by_one", "cause_in", "drive", "expected_s",
-    "has_turn", "is_crash", "last_words", "lines_of", "placed", "preparing", "quietly", "raise_failure", "raise_for",
-    "raise_if_slept", "run_folder", "start_agent", "tenths", "words",
-]  # fmt: skip

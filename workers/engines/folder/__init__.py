@@ -4,8 +4,3 @@ from orchestrator.model.experiment.engine_settings import Unread
 
 from .base import FolderEngine
 from .tool import STAGE, TOKENS, Asked, Told, WrongDevice, agreed, delegates, number, one_match
-
-__all__ = [
-    "STAGE", "TOKENS", "Asked", "FolderEngine", "Told", "Unread", "WrongDevice", "agreed", "delegates", "number",
-    "one_match",
-]  # fmt: skip

@@ -12,14 +12,12 @@ from workers.connection.addresses import over_network
 from workers.devices.fleet import Member
 from workers.power.model import control_socket
 
-from .base import SupplyStuck, Switch
+from .base import NoCable, SupplyStuck, Switch
 from .discharging import DISCHARGING_S, PowerContaminated, await_discharging
-from .journal import SupplyJournal, cut_supplies
-from .planned import PlannedCut
+from .journal import PlannedCut, SupplyJournal, cut_supplies
 from .program import of_wiring
 from .root_node import find_node
 from .virtual import VirtualPort
-from .wireless import NoCable
 
 __all__ = [
     "DISCHARGING_S", "PlannedCut", "PowerContaminated", "SupplyJournal", "SupplyStuck", "Switch",

@@ -48,3 +48,20 @@ def needed(connection: DeviceConnection | None, serial: str) -> DeviceConnection
     if connection is None:
         raise missing_device(serial)
     return connection
+
+
+class NoCable:
+    """Implements `Switch` as its null: a phone that is reached over the network hangs on no cable of this host.
+
+    Whether it runs from its battery, the agent waits to see.
+    """
+
+    way: SupplyWay = "wireless"
+    needs_device = False
+
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def cut(self) -> None: ...
+
+    def restore(self) -> None: ...

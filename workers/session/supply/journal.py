@@ -7,6 +7,8 @@ A phone without its supply may be off adb, so that this journal must do without 
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,10 @@ from orchestrator.system.durable_files import file_name, write_durably
 from workers.connection.base import DeviceConnection
 from workers.session.saved_settings import JournalUnreadable
 
-from .base import Switch
+from .base import NoCable, Switch
 from .program import from_parameters
 from .root_node import RootNode
 from .virtual import VirtualPort
-from .wireless import NoCable
 
 FOLDER = "supply"
 
@@ -101,3 +102,38 @@ def _switch_of(way: Any, parameters: dict[str, Any], serial: str, connection: De
     if way != NoCable.way:
         raise ValueError(f"no such way: {way!r}")
     return NoCable()
+
+
+@dataclass
+class PlannedCut:
+    """A supply that is cut for one block: from when the agent runs until it is done, or is expected to be.
+
+    The hub may cut the data lines with it: the phone is then away on purpose.
+    """
+
+    switch: Switch
+    journal: SupplyJournal
+    connection: DeviceConnection
+    expected_s: float
+    """The time for which the agent needs the phone to itself."""
+    ends_at: float = 0.0
+    """Monotonic time at which the agent is expected to be done; 0: not cut yet."""
+
+    def begin(self) -> None:
+        """Cut. Raises SupplyStuck, TransportLost; what is cut is journalled."""
+        self.journal.cut(self.switch)
+        self.ends_at = time.monotonic() + self.expected_s
+
+    def end(self) -> None:
+        """Restore; nothing where it is not cut. Raises SupplyStuck, TransportLost; the journal then stays."""
+        self.journal.restore(self.connection)
+        self.ends_at = 0.0
+
+    @property
+    def holds(self) -> bool:
+        return self.ends_at > 0.0
+
+    @property
+    def left_s(self) -> float:
+        """The time until the agent is expected to be done; 0 where it is, or where nothing is cut."""
+        return max(0.0, self.ends_at - time.monotonic()) if self.holds else 0.0

@@ -42,17 +42,14 @@ class Vectors:
     summary = "vectors of four; tile: vectors a work-item, e.g. 2"
 
     def why_not(self, sizes: Addition, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         if tile and _parse(tile) > max(_VECTORS):
             return f"a work-item adds {max(_VECTORS)} vectors at most"
         return None
 
     def tiles(self, sizes: Addition, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
         return [str(count) for count in _VECTORS if count == 1 or count <= sizes.vectors]
 
     def lower(self, sizes: Addition, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
-        """The dispatch; `tile` empty: the default. Raises OptionError."""
         count = _parse(tile or "1")
         ints = {"by_channel": int(sizes.by_channel)}
         return (Call(KERNEL, (-(-sizes.vectors // count), 1, sizes.pictures), Vector(count), ints=ints),)

@@ -64,7 +64,6 @@ class Depthwise:
     summary = "filters of its own for each channel: as many groups as input channels"
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does."""
         return None if conv.own_filters else "its channels do not have filters of their own"
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:

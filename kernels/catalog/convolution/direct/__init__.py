@@ -31,7 +31,6 @@ class Direct:
         return None
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
         return register_tiles(conv, options, limits)
 
     def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:

@@ -33,11 +33,9 @@ class Im2col:
     summary = "the window's taps written side by side, then a matrix product; one group"
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does."""
         return f"it has {conv.groups} groups" if conv.groups != 1 else None
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
         return group_tile_words(options, limits.within(PRODUCT.name), _sizes(conv))
 
     def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:

@@ -60,13 +60,11 @@ class ImplicitGemm:
     )
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does."""
         if conv.groups == 1 or conv.has_whole_groups:
             return None
         return f"its {conv.groups} groups are not whole stacks of four channels"
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
         return group_tile_words(options, limits.within(KERNEL.name), _sizes(conv, options))
 
     def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:

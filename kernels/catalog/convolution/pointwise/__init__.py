@@ -28,7 +28,6 @@ class Pointwise:
     summary = "1x1, stride 1, no padding, one group: a matrix product over the pixels"
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does."""
         if conv.kernel != (1, 1):
             return f"its window is {conv.kernel[0]}x{conv.kernel[1]}, not 1x1"
         if conv.strides != (1, 1) or any(conv.pads) or conv.groups != 1:
@@ -36,7 +35,6 @@ class Pointwise:
         return None
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
         hw = conv.oh * conv.ow
         words = tile_words(options, limits, width=hw, stacks=conv.out_stacks)
         return [*words, *in_groups(words[0], limits, work_items=-(-hw // parse_tile(words[0]).pixels))]

@@ -40,7 +40,6 @@ class Window(Direct):
     summary = "direct with every row of the source loaded once: windows 3 wide, stride and dilation 1 along the row"
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does."""
         if conv.kernel[1] != 3:
             return f"its window is {conv.kernel[1]} wide, not 3"
         if conv.strides[1] != 1 or conv.dilations[1] != 1:

@@ -38,7 +38,6 @@ class MatrixUnits:
     summary = f"matrix product on matrix units, halves multiplied and singles added; tile: {MEANING}, e.g. {EXAMPLE}"
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         why = why_no_units(options, limits)
         if why is not None:
             return why
@@ -51,7 +50,6 @@ class MatrixUnits:
         return None if fitting else "no tile fits the device's work-groups and local memory"
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
         if self.why_not(conv, options, limits) is not None:
             return []
         fitting = unit_tiles(limits.within(KERNEL.name), options.backend, turned=True)

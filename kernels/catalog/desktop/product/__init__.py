@@ -63,7 +63,6 @@ class MatrixUnits:
     summary = f"on matrix units, halves multiplied and singles added; tile: {MEANING}, e.g. {EXAMPLE}"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         turned = product.right_is_constant
         why = why_no_units(options, limits)
         if why is not None:
@@ -75,7 +74,6 @@ class MatrixUnits:
         return None if fitting else "no tile fits the device's work-groups and local memory"
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
         if self.why_not(product, options, limits) is not None:
             return []
         within = limits.within(KERNEL.name)
@@ -100,7 +98,6 @@ class MatrixUnits:
         return shape.straight and _parts(shape, product, limits) == 1
 
     def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
-        """The dispatch; `tile` empty: the default. Raises OptionError."""
         words = tile or self.tiles(product, options, limits)[0]
         shape = unit_tile(words, limits, turned=product.right_is_constant)
         across, down = -(-product.columns4 // (2 * shape.tile_columns8)), -(-product.rows // shape.tile_rows)

@@ -176,7 +176,6 @@ class Warpgroups:
     summary = f"by warpgroups, halves multiplied from local memory and singles added; tile: {_MEANING}, e.g. {_EXAMPLE}"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         if options.backend != "opencl" or WARPGROUP not in limits.matrix_units:
             return "the device has no warpgroups through OpenCL (NVIDIA's of compute capability 9.0)"
         if not options.half:
@@ -192,12 +191,10 @@ class Warpgroups:
         return group_conflict(within, group=shape.group, local_bytes=0)
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
         fitting = [tile for tile in TILES if self.why_not(product, options, limits, tile) is None]
         return sorted(fitting, key=lambda tile: _cost(_tile(tile, turned=True), product, limits))
 
     def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
-        """The dispatch; `tile` empty: the default. Raises OptionError."""
         words = tile or self.tiles(product, options, limits)[0]
         shape = _tile(words, turned=product.right_is_constant)
         weight = turned(constants["weight"]) if shape.turned else None

@@ -59,18 +59,15 @@ class Blocked:
     summary = "one output a work-item, a block a work-group through local memory; tile: rows x columns, e.g. 16x32"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         block = _block(tile) if tile else min((_block_of(*edges) for edges in _EDGES), key=lambda one: one.group)
         local_bytes = KERNEL.local_bytes(block.constants)
         return group_conflict(limits.within(KERNEL.name), group=block.group, local_bytes=local_bytes)
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
         words = [f"{rows}x{columns}" for rows, columns in _EDGES]
         return [tile for tile in words if self.why_not(product, options, limits, tile) is None]
 
     def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
-        """The dispatch; `tile` empty: the default. Raises OptionError."""
         block = _block(tile or self.tiles(product, options, limits)[0])
         across, down = -(-4 * product.columns4 // block.bx), -(-product.rows // block.by)
         return (Call(KERNEL, (across * block.group, down, product.batch), block, group=block.group),)

@@ -47,7 +47,6 @@ class Panels:
     summary = "weights packed panel by panel, for CPUs; tile: rows x vectors x lanes (4, 8, 16), e.g. 1x1x16"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         if not product.right_is_constant:
             return "its right operand is computed, so that nobody can pack it beforehand"
         shape = parse_tile(tile) if tile else _default(product, options, limits)

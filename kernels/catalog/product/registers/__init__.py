@@ -79,19 +79,16 @@ class Registers:
     summary = "a tile a work-item without local memory; tile: rows x vectors x lanes (4, 8, 16), e.g. 8x1x16"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         if not tile:
             return None
         return parse_tile(tile).why_not(product, options)
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
         default = default_tile(product, options, limits)
         found = register_tiles(product, options, limits)
         return list(dict.fromkeys([default.words, *(tile.words for tile in found)]))
 
     def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
-        """The dispatch; `tile` empty: the default. Raises OptionError."""
         shape = parse_tile(tile) if tile else default_tile(product, options, limits)
         work_items = -(-product.columns4 // shape.columns4), -(-product.rows // shape.rows), product.batch
         return (Call(KERNEL, work_items, shape, tail(product)),)

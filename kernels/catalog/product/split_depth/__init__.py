@@ -76,7 +76,6 @@ class SplitDepth:
     summary = f"the depth shared out over a work-group, for few rows; tile: {_MEANING}, e.g. {_EXAMPLE}"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         if not tile:
             return None if parts(product, limits) else f"its depth of {product.depth} is too little to share out"
         shape = _parse(tile, product)
@@ -85,7 +84,6 @@ class SplitDepth:
         return group_conflict(limits.within(KERNEL.name), group=shape.shared, local_bytes=16 * shape.waiting)
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
         group = parts(product, limits)
         if not group:
             return []
@@ -101,7 +99,6 @@ class SplitDepth:
         return list(dict.fromkeys([default, *fitting]))
 
     def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
-        """The dispatch; `tile` empty: the default. Raises OptionError."""
         shape = _parse(tile, product) if tile else _default(product, limits, parts(product, limits))
         across, down = -(-product.columns4 // shape.cx), -(-product.rows // shape.rows)
         return (Call(KERNEL, (across * shape.shared, down, product.batch), shape, group=shape.shared),)

@@ -37,12 +37,10 @@ class Tiled:
     summary = f"a register tile a work-item, a tile a group through local memory; tile: {MEANING}, e.g. {EXAMPLE}"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         shape = parse(tile) if tile else min(TILES, key=lambda one: (one.local_bytes, one.group))
         return group_conflict(limits.within(KERNEL.name), group=shape.group, local_bytes=shape.local_bytes)
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
         fitting = [tile for tile in TILES if self.why_not(product, options, limits, tile.words) is None]
         wasted = {tile: computed(tile, product) / (product.rows * product.columns * product.batch) for tile in fitting}
         least = min(wasted.values(), default=0)
@@ -55,7 +53,6 @@ class Tiled:
         return [tile.words for tile in sorted(usable, key=order)]
 
     def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
-        """The dispatch; `tile` empty: the default. Raises OptionError."""
         shape = parse(tile or self.tiles(product, options, limits)[0])
         across, down = -(-4 * product.columns4 // shape.columns), -(-product.rows // shape.rows)
         rest = product.rows % shape.rows, 4 * product.columns4 % shape.columns, product.depth % shape.tile_depth

@@ -60,7 +60,6 @@ class Tiled:
     summary = f"squares through local memory, where the last axis moves; tile: {_MEANING}, e.g. {_EXAMPLE}"
 
     def why_not(self, sizes: Transposition, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         if sizes.source_axis == 3:
             return "the last axis stays where it is"
         square = _parse(tile) if tile else Square(*min(_TILES))
@@ -70,14 +69,12 @@ class Tiled:
         return group_conflict(limits.within(KERNEL.name), group=square.group, local_bytes=local_bytes)
 
     def tiles(self, sizes: Transposition, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
         words = [f"{edge}x{rows}" for edge, rows in _TILES]
         return [tile for tile in words if self.why_not(sizes, options, limits, tile) is None]
 
     def lower(
         self, sizes: Transposition, constants: Constants, options: Options, limits: Limits, tile: str = ""
     ) -> Calls:
-        """The dispatch; `tile` empty: the default. Raises OptionError."""
         square = _parse(tile or self.tiles(sizes, options, limits)[0])
         along = sizes.source_axis
         outer, inner = (axis for axis in range(3) if axis != along)

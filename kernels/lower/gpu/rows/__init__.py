@@ -6,14 +6,3 @@ from .packed_rows import lower_gather
 from .sorting import lower_sort, lower_suppress
 from .token_attention import lower_append, lower_attend
 from .turning import lower_transpose
-
-__all__ = [
-    "lower_append",
-    "lower_attend",
-    "lower_attention",
-    "lower_gather",
-    "lower_row_norm",
-    "lower_sort",
-    "lower_suppress",
-    "lower_transpose",
-]

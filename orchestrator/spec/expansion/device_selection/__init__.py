@@ -107,6 +107,3 @@ def _syntax_error(expression: str, error: UnexpectedInput) -> SpecError:
     found = expression[place : place + 12].split(" ")[0] if place < len(expression) else "the end"
     wanted = ", ".join(sorted(_TOKEN_NAMES.get(name, name.lower()) for name in expected))
     return SpecError(pointed(expression, place, f"unexpected `{found}`; expected {wanted}"))
-
-
-__all__ = ["Selection", "parse"]
