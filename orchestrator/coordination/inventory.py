@@ -149,7 +149,7 @@ class Inventory:
 
     @translated
     def waiting(self) -> dict[str, WaitReason] | None:
-        """Return why jobs wait, by job id; only the first jobs of each experiment have been looked at. None where no
+        """Return why jobs wait, by job id; of jobs that are alike one has been looked at. None where no
         scheduler has said anything for `keys.ANNOUNCE_TTL_S`."""
         text = self._redis.get(keys.WAITING)
         try:
