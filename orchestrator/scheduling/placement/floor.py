@@ -142,18 +142,8 @@ class Floor:
         asked = id(share.energy) if order.needs_energy else 0
         who = job.account if self.policy.reserved else self._closed_to(job.account)
         took_s = self.policy.took_s.get(job.experiment_id) if self.policy.reserved else None
-        key = (
-            id(job.candidates),
-            id(job.conditions),
-            job.failed_on,
-            job.alone,
-            pause,
-            job.policy,
-            only,
-            asked,
-            who,
-            took_s,
-        )
+        alike = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy)
+        key = (*alike, only, asked, who, took_s)
         if key not in self._alike:
             admits = self._admits(job)
             usable = [serial for serial in self._free_of(job) if admits(serial)]
