@@ -2,11 +2,13 @@
 
     python -m benchmarks.farm.people --phones 50 --people 50 --submitters 10 --jobs 1000 [-o raw.json]
 
-A whole farm of virtual phones, as `overhead` has it. No-op jobs go over two of them, one after the other, with people
-and without them in turns; the other phones are held, so that what people submit waits. Each person follows an
-experiment's progress (a stream) and reads a page or an answer of the API every `--every` seconds; each submitter sends
-one experiment a turn. People are threads of another process, each with a token. Times are of a clock, from the request
-to the last byte. A connection that is cut off is a status of 0.
+A whole farm of virtual phones, as `overhead` has it. No-op jobs go over two of them, one after the other, in short
+turns without people and with them (A B B A A B B A); the other phones are held, so that what people submit waits. Each
+person follows an experiment's progress (a stream) and reads a page or an answer of the API every `--every` seconds;
+each submitter sends one experiment in the first half of a turn, which is cancelled after it. People are threads of
+another process on the same cores, each with a token. Times are of a clock, from the request to the last byte. A
+connection that is cut off is a status of 0. What people add to the parts of a job's overhead is the mean over pairs of
+turns that follow each other, of the logarithm of the ratio of their medians, with Student's interval.
 """
 
 from __future__ import annotations
@@ -14,22 +16,27 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import math
 import random
+import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any
 
+import psutil
+
 from benchmarks.command_line import run_command
-from benchmarks.farm.overhead import Desk, Spread, Timed, no_op, spread
-from benchmarks.farm.running import running_farm
+from benchmarks.farm.overhead import Desk, Spread, Timed, no_op
+from benchmarks.farm.running import RunningFarm, running_farm
 from dashboards.web.access import Access
+from orchestrator.analysis.student_t import half_width
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
@@ -43,10 +50,28 @@ OK = 200
 SUBMISSION = "submission"
 FREE = 2
 """Phones that are not held."""
-TURNS = 4
-"""Turns of a measurement: without people, with them, without, with."""
-SUBMITTED_WITHIN_S = 20.0
 GONE_S = 120.0
+SPANS: Mapping[str, Callable[[Timed], float]] = {
+    "submit_to_claim": lambda each: each.to_claim_ns,
+    "claim_to_agent": lambda each: each.before_ns - each.to_claim_ns,
+    "agent_to_ledger": lambda each: each.after_ns,
+    "overhead": lambda each: each.before_ns + each.after_ns,
+}
+"""The parts of a job's overhead, and all of it."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Jobs one after the other, with or without people beside."""
+
+    people: bool
+    processor_s: dict[str, float]
+    """Seconds of the processor by part of the farm; of the people, too."""
+    jobs: list[Timed]
+
+    def told(self) -> dict[str, object]:
+        ms = {name: asdict(Spread.of([of(each) for each in self.jobs])) for name, of in SPANS.items()}
+        return {"people": self.people, "processor_s": self.processor_s, "jobs": len(self.jobs), "ms": ms}
 
 
 def ask(port: int, method: str, path: str, token: str, body: object = None, key: str = "") -> tuple[float, int, bytes]:
@@ -79,8 +104,10 @@ def act(port: int, owner: str, deed: str, /, **given: object) -> Any:
 class Crowd:
     """People in a process of their own, until its standard input ends; then what they saw, as JSON."""
 
-    def __init__(self, port: int, tokens: Sequence[str], experiments: Sequence[Any], every_s: float) -> None:
-        self._port, self._every_s = port, every_s
+    def __init__(
+        self, port: int, tokens: Sequence[str], experiments: Sequence[Any], every_s: float, within_s: float
+    ) -> None:
+        self._port, self._every_s, self._within_s = port, every_s, within_s
         self._over = threading.Event()
         self._seen: list[tuple[str, float, int]] = []
         self._threads = [threading.Thread(target=self._reads, args=(each,), daemon=True) for each in tokens]
@@ -105,7 +132,7 @@ class Crowd:
             self._note(path, ask(self._port, "GET", path, token))
 
     def _submits(self, token: str, experiment: Any) -> None:
-        if not self._over.wait(random.uniform(0.0, SUBMITTED_WITHIN_S)):
+        if not self._over.wait(random.uniform(0.0, self._within_s)):
             body = {"project": "shared", "experiment": experiment}
             self._note(SUBMISSION, ask(self._port, "POST", f"{API}/acts/submit", token, body, experiment["name"]))
 
@@ -141,8 +168,8 @@ def _let_in(port: int, owner: str, people: int, ledger: Ledger) -> list[str]:
 
 
 def measured(chosen: argparse.Namespace) -> dict[str, object]:
-    """Return overheads turn by turn, and the times of reads and submissions."""
-    turns: list[dict[str, object]] = []
+    """Return overheads turn by turn, their growth, and the times of reads and submissions."""
+    turns: list[Turn] = []
     seen: list[tuple[str, float, int]] = []
     with (
         tempfile.TemporaryDirectory(prefix="people-") as folder,
@@ -158,28 +185,46 @@ def measured(chosen: argparse.Namespace) -> dict[str, object]:
         desk = Desk(farm, ledger, Inventory(redis), most=FREE)
         followed = no_op("followed", blocks=chosen.jobs)
         ledger.submit("followed", followed, expand(followed, "followed", phones[FREE:]).jobs, project="shared")
-        for process in farm.parts()["pages"]:
-            process.nice(chosen.nice)
         desk.alone(len(held))  # warm
-        for turn in range(TURNS):
-            has_people = bool(turn % 2)
-            crowd = (
-                Popen(_command(port, tokens, free, turn, chosen), stdin=PIPE, stdout=PIPE, text=True)
-                if has_people
-                else None
-            )
-            if crowd is not None and crowd.stdout is not None:
+        for turn in range(chosen.turns):
+            crowd = None
+            if turn % 4 in (1, 2):
+                crowd = Popen(_command(port, tokens, free, turn, chosen), stdin=PIPE, stdout=PIPE, text=True)
+                assert crowd.stdout is not None
                 crowd.stdout.readline()  # they have begun
-            found: list[Timed] = []
-            before, ends = farm.processor_s(), time.monotonic() + chosen.seconds
-            while time.monotonic() < ends:
-                found += desk.alone(FREE * 5, f"turn-{turn}-{len(found)}")
+            turns.append(_turn(farm, desk, turn, chosen.seconds, crowd))
             if crowd:
                 seen += json.loads(crowd.communicate("", timeout=GONE_S)[0])
-            spent_s = {part: round(after_s - before[part], 2) for part, after_s in farm.processor_s().items()}
-            turns.append({"people": has_people, "processor_s": spent_s, **asdict(spread(found))})
-            print(turns[-1], flush=True)
-    return {"turns": turns, **_table(seen)}
+            for each in ledger.listed.projects(f"many-{turn}-"):
+                ledger.cancel(each)
+            print(turns[-1].told(), flush=True)
+    return {"turns": [each.told() for each in turns], "growth_percent": growth(turns), **_table(seen)}
+
+
+def _turn(farm: RunningFarm, desk: Desk, turn: int, seconds: float, crowd: Popen[str] | None) -> Turn:
+    found: list[Timed] = []
+    people = psutil.Process(crowd.pid).cpu_times if crowd else lambda: ()
+    before, of_people = farm.processor_s(), sum(people()[:2])
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        found += desk.alone(FREE, f"turn-{turn}-{len(found)}")
+    spent_s = {part: round(after_s - before[part], 2) for part, after_s in farm.processor_s().items()}
+    spent_s["people"] = round(sum(people()[:2]) - of_people, 2)
+    return Turn(crowd is not None, spent_s, found)
+
+
+def growth(turns: Sequence[Turn]) -> dict[str, dict[str, float]]:
+    """Return what people add to each part of the overhead, in percent, with the ends of an interval of 95 %."""
+    pairs = [sorted(pair, key=lambda each: each.people) for pair in zip(turns[::2], turns[1::2], strict=False)]
+    told = {}
+    for name, of in SPANS.items():
+        medians = [[statistics.median(map(of, each.jobs)) for each in pair] for pair in pairs]
+        ratios = [math.log(with_people / alone) for alone, with_people in medians]
+        middle, half = statistics.mean(ratios), half_width(statistics.stdev(ratios), len(ratios) - 1)
+        half /= math.sqrt(len(ratios))
+        ends = {"low": middle - half, "growth": middle, "high": middle + half}
+        told[name] = {end: round(100 * math.expm1(value), 1) for end, value in ends.items()}
+    return told
 
 
 def _command(port: int, tokens: list[str], free: list[str], turn: int, chosen: argparse.Namespace) -> list[str]:
@@ -190,6 +235,7 @@ def _command(port: int, tokens: list[str], free: list[str], turn: int, chosen: a
     for each in sent:
         each["devices"]["where"] = where
     told = {"port": port, "tokens": tokens, "experiments": sent, "every_s": chosen.every}
+    told["within_s"] = chosen.seconds / 2
     return [sys.executable, "-m", "benchmarks.farm.people", "--crowd", json.dumps(told)]
 
 
@@ -209,9 +255,9 @@ def main() -> int:
     made.add_argument("--people", type=int, default=50)
     made.add_argument("--submitters", type=int, default=10)
     made.add_argument("--jobs", type=int, default=1000, help="of a submission")
-    made.add_argument("--seconds", type=float, default=60.0, help="of a turn, of which there are four")
+    made.add_argument("--turns", type=int, default=16, help="four are two without people and two with them")
+    made.add_argument("--seconds", type=float, default=12.0, help="of a turn")
     made.add_argument("--every", type=float, default=5.0, metavar="S", help="seconds between two reads of a person")
-    made.add_argument("--nice", type=int, default=0, help="how much the process of the pages gives way to other parts")
     made.add_argument("--crowd", type=json.loads, default=None, help=argparse.SUPPRESS)
     made.add_argument("-o", "--output", type=Path, default=None)
     chosen = made.parse_args()

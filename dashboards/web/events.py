@@ -98,7 +98,7 @@ class Events:
         async with self._making.setdefault(key, asyncio.Lock()):
             clock = asyncio.get_running_loop().time
             made = self._made.get(key)
-            if made is None or made.at < begun or clock() >= made.at + self.pause_s / 2:
+            if made is None or made.at < begun or clock() >= made.at + self.pause_s:
                 start = clock()
                 made = (await run_in_threadpool(self._make, address, visitor))._replace(at=start)
                 oldest = clock() - max(QUIET_S, 2 * self.pause_s)

@@ -1,5 +1,5 @@
-"""The reasons why jobs wait. The ledger knows which ones do; the scheduler says why, of the first ones of each
-experiment and choice of devices. The others of that choice wait behind them for the same reason."""
+"""The reasons why jobs wait. The ledger knows which ones do; the scheduler says why, of each job that was tried, and of
+one that was not for all of its experiment and choice of devices."""
 
 from __future__ import annotations
 
@@ -56,11 +56,12 @@ def why_jobs_wait(
 
 def explain(groups: Iterable[WaitingGroup], reasons: Mapping[str, WaitReason] | None) -> tuple[Wait, ...]:
     """Pure: the groups' jobs by reason. A job that pauses before its next attempt speaks for itself only; those that
-    nobody looked at wait for what most of the others of their group wait for."""
+    nobody looked at wait for what the last of their group does."""
     waits = []
     for group in groups:
-        own = Counter(reasons[job_id] for job_id in group.looked_at) if reasons is not None else Counter()
-        own[_of_others(own, reasons)] += group.jobs - own.total()
+        told = [] if reasons is None else [reasons[job_id] for job_id in group.looked_at]
+        own = Counter(told)
+        own[_of_others(told, reasons)] += group.jobs - len(told)
         waits += [Wait(group.experiment_id, group.candidates, jobs, reason) for reason, jobs in own.items() if jobs]
     return tuple(waits)
 
@@ -72,15 +73,15 @@ def each_waits(
     wanted, known = list(job_ids), reasons or {}
     found: dict[str, WaitReason] = {}
     for lane in ledger.listed.waiting_among({*known, *wanted}):
-        others = _of_others(Counter(known[job_id] for job_id in lane if job_id in known), reasons)
+        others = _of_others([known[job_id] for job_id in lane if job_id in known], reasons)
         found |= {job_id: known.get(job_id, others) for job_id in lane}
-    return {job_id: found.get(job_id, _of_others(Counter(), reasons)) for job_id in wanted}
+    return {job_id: found.get(job_id, _of_others([], reasons)) for job_id in wanted}
 
 
-def _of_others(looked_at: Counter[WaitReason], reasons: Mapping[str, WaitReason] | None) -> WaitReason:
-    """Return what those of a group wait for that the scheduler did not look at."""
-    shared = [reason for reason, _ in looked_at.most_common() if reason.kind is not WaitKind.RETRY]
-    return shared[0] if shared else UNKNOWN if reasons is None else QUEUED
+def _of_others(told: Sequence[WaitReason], reasons: Mapping[str, WaitReason] | None) -> WaitReason:
+    """Return what those of a group wait for that the scheduler did not look at, of which none was tried."""
+    shared = (reason for reason in reversed(told) if reason.kind is not WaitKind.RETRY)
+    return next(shared, UNKNOWN if reasons is None else QUEUED)
 
 
 def reason_lines(waits: Iterable[Wait]) -> list[str]:

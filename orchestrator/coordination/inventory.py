@@ -47,6 +47,8 @@ class Inventory:
         self._entered, self._crowded = set[str](), set[str]()
         self._said: dict[str, Device] = {}
         """The announcement of each device by this process, without what is new each time."""
+        self._reasons: Mapping[str, WaitReason] | None = None
+        """The announcement of why jobs wait, likewise."""
 
     def tell_scheduler(self) -> None:
         """Jobs were submitted for these devices. Raises ServiceDown where Redis is away."""
@@ -139,12 +141,15 @@ class Inventory:
 
     @translated
     def announce_waiting(self, reasons: Mapping[str, WaitReason]) -> None:
-        """Announce why jobs wait, as the last placement found, by job id; in each turn of a scheduler, waits or not."""
-        self._redis.set(keys.WAITING, _REASONS.dump_json(dict(reasons)), ex=keys.ANNOUNCE_TTL_S)
+        """Announce why jobs wait, as the last placement found, by job id; in each turn of a scheduler, waits or not.
+        What was announced already, the same object, is sent again only where Redis has lost it."""
+        if reasons is not self._reasons or not self._redis.expire(keys.WAITING, keys.ANNOUNCE_TTL_S):
+            self._redis.set(keys.WAITING, _REASONS.dump_json(dict(reasons)), ex=keys.ANNOUNCE_TTL_S)
+            self._reasons = reasons
 
     @translated
     def waiting(self) -> dict[str, WaitReason] | None:
-        """Return why jobs wait, by job id; only the first jobs of each experiment have been looked at. None where no
+        """Return why jobs wait, by job id; of jobs that are alike one has been looked at. None where no
         scheduler has said anything for `keys.ANNOUNCE_TTL_S`."""
         text = self._redis.get(keys.WAITING)
         try:

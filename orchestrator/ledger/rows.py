@@ -68,7 +68,7 @@ class WaitingGroup:
     """Empty: several choices of devices in one group."""
     jobs: int
     looked_at: tuple[str, ...]
-    """Ids of those that were asked for by id."""
+    """Ids of those that were asked for by id, those last that were never tried."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Placer:
         held: Held = NOBODYS,
         reserved: Mapping[str, Sequence[Hold]] = NEVER,
     ) -> Placement:
-        """Return what begins now, and why the first of the other jobs wait, as found out lately. `version`: another one
+        """Return what begins now, and why the others wait, as found out lately, one a group. `version`: another one
         where leases were acquired or ended; one that the caller knows to be gone may lack already."""
         known = (self._queue.version, version, len(leases), limits)
         changed = known != self._known or devices is not self._devices
@@ -78,7 +78,8 @@ class Placer:
             else:
                 with self._explaining.doing():
                     placement = self._placement(devices, leases, limits, held, reserved, explain=MAX_REASONS)
-                self._waiting = placement.waiting
+                if placement.waiting != self._waiting:
+                    self._waiting = placement.waiting
         return replace(placement, waiting=self._waiting)
 
     def _placement(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboards.web.page import Asked, Page, Pager
 from orchestrator.answers.waiting import each_waits
 
-MOST = 100
+MOST = 50
 """Waiting jobs of one page."""
 MOST_EXPERIMENTS = 12
 """Open experiments that are told one by one."""

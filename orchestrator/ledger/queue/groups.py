@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from orchestrator.ledger.database import parts
 from orchestrator.ledger.queue.lanes import choices_of
-from orchestrator.ledger.queue.tallies import Tally, having, places, tallies
+from orchestrator.ledger.queue.tallies import Place, Tally, having, places, tallies
 from orchestrator.ledger.rows import JobState, WaitingGroup
 from orchestrator.ledger.tables import EXPERIMENTS, LANES
 
@@ -44,12 +44,13 @@ def waiting_in_brief(connection: Connection, looked_at: Iterable[str]) -> list[W
 
 
 def members(connection: Connection, looked_at: Iterable[str]) -> dict[int, list[str]]:
-    """Lane -> which of these jobs wait in it; both in order of priority and submission."""
-    found: dict[int, list[str]] = defaultdict(list)
+    """Lane -> which of these jobs wait in it; both in order of priority and submission, but those last that were never
+    tried: they wait as the lane does."""
+    found: dict[int, list[Place]] = defaultdict(list)
     for each in sorted(places(connection, set(looked_at))):
         if each.state == JobState.WAITING:
-            found[each.lane].append(each.job)
-    return found
+            found[each.lane].append(each)
+    return {lane: [each.job for each in sorted(of, key=lambda each: not each.tried)] for lane, of in found.items()}
 
 
 def _waiting(connection: Connection, experiment_id: str | None = None) -> list[Tally]:

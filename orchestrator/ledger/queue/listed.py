@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, or_, select
+from sqlalchemy import BindParameter, ColumnElement, Connection, Select, bindparam, func, or_, select
 
 from orchestrator.ledger import experiments
 from orchestrator.ledger.database import Database, padded
@@ -205,11 +205,9 @@ def _first(connection: Connection, number: int, state: str, outcome: str, most: 
 
 
 def _page(connection: Connection, ids: Sequence[str], total: int) -> JobPage:
-    named = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label)
-    rows = connection.execute(select(JOBS, *named).select_from(NAMED_JOBS).where(JOBS.c.id.in_(padded(ids)))).all()
-    found = {row.id: row for row in rows}
-    tried = select(ATTEMPTS.c.job_id, ATTEMPTS.c.serial).where(ATTEMPTS.c.job_id.in_(padded(ids)))
-    serials = {row.job_id: row.serial for row in connection.execute(tried.order_by(ATTEMPTS.c.attempt)).all()}
+    found = {row.id: row for row in connection.execute(_LISTED, {"these": padded(ids)}).all()}
+    tried = padded([row.id for row in found.values() if row.attempts])
+    serials = {row.job_id: row.serial for row in connection.execute(_TRIED_ON, {"these": tried}).all()} if tried else {}
     return JobPage(tuple(_listed(found[each], serials.get(each, "")) for each in ids if each in found), total)
 
 
@@ -217,6 +215,18 @@ def _listed(row: AnyRow, serial: str) -> ListedJob:
     word = row.outcome if row.state == JobState.DONE else row.state
     label = block_label(row.label, row.block)
     return ListedJob(row.id, row.experiment_id, label, word, row.cause, row.attempts, serial, row.ended_at)
+
+
+_THESE: BindParameter[Any] = bindparam("these", expanding=True)
+_SHOWN = (JOBS.c[name] for name in ("id", "block", "state", "outcome", "cause", "attempts", "ended_at"))
+_LISTED = (
+    select(*_SHOWN, EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label)
+    .select_from(NAMED_JOBS)
+    .where(JOBS.c.id.in_(_THESE))
+)
+_TRIED_ON = (
+    select(ATTEMPTS.c.job_id, ATTEMPTS.c.serial).where(ATTEMPTS.c.job_id.in_(_THESE)).order_by(ATTEMPTS.c.attempt)
+)
 
 
 def _attempts() -> Select[Any]:

@@ -34,9 +34,8 @@ _COUNTED = (
     .group_by(*_GROUP)
 )
 _LANES = select(LANES.c.id, LANES.c.experiment).where(LANES.c.experiment.in_(_THESE))
-_PLACES = select(-JOBS.c.priority, JOBS.c.experiment, JOBS.c.sequence, JOBS.c.lane_id, JOBS.c.id, JOBS.c.state).where(
-    JOBS.c.id.in_(_THESE)
-)
+_PLACE = (-JOBS.c.priority, JOBS.c.experiment, JOBS.c.sequence, JOBS.c.lane_id, JOBS.c.id, JOBS.c.state)
+_PLACES = select(*_PLACE, JOBS.c.attempts > 0).where(JOBS.c.id.in_(_THESE))
 """Places by ids alone: a database that is also asked for their state may look at all that wait."""
 _SINCE: BindParameter[int] = bindparam("since")
 _TOUCHED = union(
@@ -75,6 +74,8 @@ class Place(NamedTuple):
     lane: int
     job: str
     state: str
+    tried: bool
+    """True if it has had an attempt, so that it may wait for something of its own."""
 
 
 Lanes = dict[int, list[Tally]]

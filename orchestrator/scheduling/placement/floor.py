@@ -12,6 +12,7 @@ from orchestrator.ledger import Hold
 from orchestrator.model.device import Device, Health
 from orchestrator.model.live.lease import Lease
 from orchestrator.model.live.queue_view import Share, WaitingJob
+from orchestrator.model.live.usage import Account
 from orchestrator.model.live.waiting import WaitKind, WaitReason
 from orchestrator.scheduling.fair_use import FairUse
 from orchestrator.scheduling.policies import POLICIES, FairShare, PlacementPolicy
@@ -84,8 +85,17 @@ class Floor:
             for serial, lease in leases.items():
                 if lease.job_id in policy.alone and serial in devices:
                     self._kept[devices[serial].facts.host] = self._label(lease.job_id)
+        self._holders: dict[tuple[object, ...], tuple[Hold, set[str]]] = {}
+        """A hold of each holder, and the devices that they hold: who is admitted to one of these is to all."""
+        self._closed: dict[Account, frozenset[str]] = {}
+        """Account -> devices that somebody holds who does not admit it."""
+        for serial, (holds, _) in policy.held.items():
+            for hold in holds:
+                self._holders.setdefault((hold.who, hold.project, hold.alone), (hold, set()))[1].add(serial)
         ready = {s for s, device in devices.items() if _is_ready(device, now)}
         ready |= {s for s, (_, device) in policy.held.items() if _is_ready(device, now)}
+        for hold, serials in self._holders.values():
+            ready -= serials if hold.alone else set()
         self.free = {s for s in ready if s not in leases and s in devices}
 
     def count_demand(self, groups: Sequence[Sequence[WaitingJob]]) -> None:
@@ -103,16 +113,19 @@ class Floor:
             if key not in self._sets:
                 self._sets[key] = frozenset(job.candidates)
             found = [serial for serial in self.free if serial in self._sets[key]]
-        return [serial for serial in found if self._lets_in(job, serial)] if self.policy.held else found
+        closed = self._closed_to(job.account)
+        return [serial for serial in found if serial not in closed]
 
-    def _lets_in(self, job: WaitingJob, serial: str) -> bool:
-        """Return whether nobody holds a device who does not admit the job."""
-        return serial not in self.policy.held or self._device(job, serial) is not self._devices[serial]
+    def _closed_to(self, account: Account) -> frozenset[str]:
+        if account not in self._closed:
+            others = [serials for hold, serials in self._holders.values() if not hold.admits(account)]
+            self._closed[account] = frozenset[str]().union(*others)
+        return self._closed[account]
 
     def _device(self, job: WaitingJob, serial: str) -> Device:
         """The device as it is for a job."""
-        holds, device = self.policy.held.get(serial, ((), self._devices[serial]))
-        return device if all(each.admits(job.account) for each in holds) else self._devices[serial]
+        is_closed = serial not in self.policy.held or serial in self._closed_to(job.account)
+        return self._devices[serial] if is_closed else self.policy.held[serial][1]
 
     def best(self, job: WaitingJob) -> str | None:
         """The device on which a job can start now: the one that its policy prefers, of those the one that fewest others
@@ -127,20 +140,10 @@ class Floor:
         only = self._only(job)
         order, share = self.policy.order_of(job), self.policy.share_of(job)
         asked = id(share.energy) if order.needs_energy else 0
-        who = job.account if self.policy.held or self.policy.reserved else None
+        who = job.account if self.policy.reserved else self._closed_to(job.account)
         took_s = self.policy.took_s.get(job.experiment_id) if self.policy.reserved else None
-        key = (
-            id(job.candidates),
-            id(job.conditions),
-            job.failed_on,
-            job.alone,
-            pause,
-            job.policy,
-            only,
-            asked,
-            who,
-            took_s,
-        )
+        alike = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy)
+        key = (*alike, only, asked, who, took_s)
         if key not in self._alike:
             admits = self._admits(job)
             usable = [serial for serial in self._free_of(job) if admits(serial)]
@@ -202,7 +205,7 @@ class Floor:
         if serial not in self._devices:
             return WaitReason(kind=WaitKind.OFFLINE, text="offline: no host announces it")
         device = self._device(job, serial)
-        if serial not in self.free or not self._lets_in(job, serial):
+        if serial not in self.free or serial in self._closed_to(job.account):
             return _unready(device)
         if job.not_before > self.now:
             return WaitReason(

@@ -27,7 +27,7 @@ K = TypeVar("K", str, Account)
 
 @dataclass(frozen=True)
 class Placement:
-    """The answer: (job, serial) pairs in the order in which they were chosen, and why other jobs wait."""
+    """The answer: (job, serial) pairs in the order in which they were chosen, and why the others wait, one a group."""
 
     assignments: tuple[tuple[str, str], ...]
     waiting: Mapping[str, WaitReason] = field(default_factory=dict)
@@ -40,8 +40,8 @@ def place(
 ) -> Placement:
     """Assign waiting jobs to the devices of a floor, at most `limit` of them; the floor then has them as taken.
 
-    `groups`: jobs of an experiment that differ in their order only, in that order. `explain`: of how many jobs it is
-    said why they wait; None: of all.
+    `groups`: jobs of an experiment that differ in their order only, in that order. `explain`: of how many groups it is
+    said why they wait, of their last job for all; None: of all groups.
     """
     every = [group for group in groups if group]
     may = [group for group in every if not floor.policy.use.why_not(group[0])]
@@ -59,7 +59,7 @@ def place(
             floor.empty_for(job)
         if not floor.free:
             break
-    waiting = (job for group in every for job in group if job.job_id not in assigned)
+    waiting = (last for group in every if (last := group[len(group) - 1]).job_id not in assigned)
     told = sorted(waiting, key=lambda job: (-job.priority, job.order, job.job_id))[:explain] if explain != 0 else []
     return Placement(tuple(assigned.items()), {job.job_id: floor.reason(job) for job in told}, experiment_of)
 

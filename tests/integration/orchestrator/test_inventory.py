@@ -116,8 +116,14 @@ def test_reasons_of_waiting(redis: Redis) -> None:
     inventory = Inventory(redis)
     assert inventory.waiting() is None, "no scheduler has said anything"
     reasons = {"j": WaitReason(kind=WaitKind.RESTING, text="cooling, ready at about 10:00:00")}
+    for _ in range(2):
+        inventory.announce_waiting(reasons)
+        assert inventory.waiting() == reasons and redis.expire(keys.WAITING, 1)
     inventory.announce_waiting(reasons)
-    assert inventory.waiting() == reasons
+    assert redis.ttl(keys.WAITING) > 1, "what was said already is said for as long again"
+    redis.flushall()
+    inventory.announce_waiting(reasons)
+    assert inventory.waiting() == reasons, "to a Redis that has lost it, too"
     inventory.announce_waiting({})
     assert inventory.waiting() == {}
     redis.set(keys.WAITING, "garbage")

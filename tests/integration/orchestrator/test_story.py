@@ -74,9 +74,16 @@ def test_a_job_has_the_same_reason_in_every_place(ledger: Ledger, seed: int) -> 
     jobs = [make.job("first-1", block=block) for block in range(random.randrange(3, 9))]
     ledger.submit("first-1", make.many(len(jobs), name="first"), jobs)
     names = [job.job_id for job in jobs]
+    for job in random.sample(jobs, random.randrange(3)):
+        tried = begun(ledger, job)
+        ledger.end_attempt(job.job_id, tried.attempt, Outcome.LOST, "transport_lost")
+    fresh = [row.job_id for row in ledger.listed.jobs("first-1", (), 0, len(jobs)).rows if not row.attempts]
     kinds = [WaitKind.HELD, WaitKind.BUSY, WaitKind.RETRY]
-    told = {name: WaitReason(kind=random.choice(kinds), text="x") for name in random.sample(names, random.randrange(3))}
-    for reasons in (told, None):
+    told = {name: WaitReason(kind=random.choice(kinds), text=name) for name in {*names, fresh[-1]} - {*fresh[:-1]}}
+    told[fresh[-1]] = WaitReason(kind=random.choice(kinds[:2]), text="as all that were never tried")
+    assert {each_waits(ledger, names, told)[name] for name in fresh} == {told[fresh[-1]]}
+    few = {name: told[name] for name in random.sample([*told], random.randrange(len(told) + 1))}
+    for reasons in (told, few, None):
         page = each_waits(ledger, names, reasons)
         assert {name: story_of(ledger, name, reasons).waits for name in names} == page
         counted = Counter({wait.reason: wait.jobs for wait in why_jobs_wait(ledger, reasons)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -101,6 +102,23 @@ def test_laws(situation: tuple[list[WaitingJob], list[Device], dict[str, Lease],
         and sessions[d.facts.host] < policy.host_limits[d.facts.host]
     ]  # fmt: skip
     assert not any(runnable(by_id[j], d, devices) for j in placement.waiting for d in free)
+
+
+@settings(max_examples=30, deadline=None)
+@given(situations(), st.integers(1, 3))
+def test_the_last_of_jobs_that_are_alike_says_why_they_wait(
+    situation: tuple[list[WaitingJob], list[Device], dict[str, Lease], Policy], alike: int
+) -> None:
+    jobs, devices, leases, policy = situation
+    groups = [[replace(job, job_id=f"{job.job_id}.{n}", order=(n, *job.order)) for n in range(alike)] for job in jobs]
+    floor = placement.Floor({d.serial: d for d in devices}, leases, policy, NOW)
+    found = placement.place(groups, floor)
+    assigned = {job_id for job_id, _ in found.assignments}
+    assert found.waiting.keys() == {group[-1].job_id for group in groups} - assigned
+    taken = leases | {serial: lease(serial) for _, serial in found.assignments}
+    left = [[job for job in group if job.job_id not in assigned] for group in groups]
+    again = placement.place(left, placement.Floor({d.serial: d for d in devices}, taken, policy, NOW))
+    assert again.waiting.keys() == found.waiting.keys() and not again.assignments, "nothing was left that could begin"
 
 
 @settings(max_examples=100, deadline=None)
