@@ -38,6 +38,8 @@ from .pages import (
     links,
     me,
     nights,
+    people,
+    projects,
     queue,
     ranking,
 )
@@ -64,6 +66,9 @@ PAGES: dict[str, Way[Make]] = {
     "/charts/{board}": Way(charts.charts, SEES_THE_FARM),
     "/links": Way(links.links),
     "/me": Way(me.me),
+    "/projects": Way(projects.projects),
+    "/people": Way(people.people, ADMINISTERS),
+    "/people/{name}": Way(people.person, ADMINISTERS),
     "/audit": Way(audit.audit, ADMINISTERS),
     "/glossary": Way(glossary.glossary),
 }
