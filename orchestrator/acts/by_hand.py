@@ -24,8 +24,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 def _of_holder(ledger: Ledger, _: Actor, given: Given) -> list[Place]:
     """Return the people who have the phone now."""
-    holds = ledger.standing.holds()
-    return [Place("", each.who) for each in holds if each.serial == given["serial"] and not each.project]
+    return [place for each in ledger.standing.holds() if each.serial == given["serial"] for place in each.places]
 
 
 @dataclass(frozen=True)
