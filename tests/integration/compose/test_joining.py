@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
@@ -29,6 +30,8 @@ from farm.join import Join
 from farm.parts.part import free_port
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
+from orchestrator.ledger import Ledger
+from orchestrator.model.people import Kind, Role
 from orchestrator.system.config import Settings
 from tests.chaos.running_farm import READY_S, environment
 from tests.servers import Server, required
@@ -76,13 +79,23 @@ class Stack:
     def server(self, service: str) -> Server:
         log = self.root / f"{service}.log"
         command = self.words(SERVICES[service]["command"])
-        return Server(command, log, lambda: self.health(service), env=self.environment(), cwd=self.root)
+        port: int = getattr(self, service)
+
+        def answers() -> bool:  # a check of its health starts an interpreter
+            return _listens(port) and self.health(service)
+
+        return Server(command, log, answers, env=self.environment(), cwd=self.root)
 
     def farm(self, *words: str) -> str:
         argv = [sys.executable, "-m", "farm.cli", *words]
         return subprocess.run(
             argv, env=self.environment(), check=True, capture_output=True, timeout=60, text=True
         ).stdout
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
@@ -106,13 +119,14 @@ def running(server: Server) -> Iterator[Server]:
 
 
 def test_a_host_joins_by_tls_with_a_user_of_its_own(stack: Stack) -> None:
-    """It waits for the farm, then announces itself by TLS; Redis knows its user after a restart too; `ps` shows no
-    password."""
+    """People log in meanwhile. It waits for the farm, then announces itself by TLS; Redis knows its user after a
+    restart, too; `ps` shows no password."""
     with running(stack.server("redis")) as redis:
         stack.farm("ledger", "check")
         with running(stack.server("web")):
             join = stack.root / "lab2.join"
             stack.farm("host", "add", "lab2", "--out", str(join))
+            _lets_in_the_first_administrator(stack)
             redis.stop()
             assert not stack.health("redis")
             told = Join.model_validate_json(join.read_bytes())
@@ -133,13 +147,13 @@ def test_a_host_joins_by_tls_with_a_user_of_its_own(stack: Stack) -> None:
                 client.ping()
 
 
-def test_the_first_administrator_comes_by_a_link_of_one_use(stack: Stack) -> None:
-    """The very commands of the page about a lab, and the certificate of the farm's own authority."""
+def _lets_in_the_first_administrator(stack: Stack) -> None:
+    """By a link of one use, over the certificate of the farm's own authority."""
     with running(stack.server("people")):
-        assert stack.health("people")
-        stack.farm("people", "add", "anna", "--role", "administer")
-        link = stack.farm("people", "password", "anna").split()[-1]
-        address, _, token = link.partition("/password#")
+        with Ledger(f"sqlite:///{stack.root}/state/ledger.sqlite") as ledger:
+            ledger.people.add("anna", Kind.PERSON)
+            ledger.people.grant("anna", Role.ADMINISTER)
+        address, _, token = stack.farm("people", "password", "anna").split()[-1].partition("/password#")
         assert address == f"https://127.0.0.1:{stack.people}" and token
         trusted = ssl.create_default_context(cafile=str(stack.root / "tls" / "ca.crt"))
         jar = HTTPCookieProcessor()
