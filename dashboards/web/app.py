@@ -39,7 +39,6 @@ from .pages import (
     me,
     nights,
     people,
-    projects,
     queue,
     ranking,
 )
@@ -66,7 +65,7 @@ PAGES: dict[str, Way[Make]] = {
     "/charts/{board}": Way(charts.charts, SEES_THE_FARM),
     "/links": Way(links.links),
     "/me": Way(me.me),
-    "/projects": Way(projects.projects),
+    "/projects": Way(people.projects),
     "/people": Way(people.people, ADMINISTERS),
     "/people/{name}": Way(people.person, ADMINISTERS),
     "/audit": Way(audit.audit, ADMINISTERS),

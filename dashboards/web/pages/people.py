@@ -1,15 +1,17 @@
-"""People, programs and groups, for who administers the farm: what each may do, and by what they show it."""
+"""People, programs, groups and projects: what each may do, and by what they show it."""
 
 from __future__ import annotations
 
 import time
 from math import inf
 
+from dashboards.answers.answers import projects_now
 from dashboards.web.page import Asked, Page, Pager
+from orchestrator.acts import RIGHTS
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import UnknownName
 from orchestrator.model.people import Kind, Role, Use
-from orchestrator.model.rights import Person, Token
+from orchestrator.model.rights import Person, Place, Token
 
 MOST = 100
 """People of one page."""
@@ -41,6 +43,15 @@ def person(asked: Asked) -> Page:
         "this": asked.visitor.session.token if asked.visitor.session else "",
     }
     return Page("person.html.j2", own.name, "people", data, live=False)
+
+
+def projects(asked: Asked) -> Page:
+    """The projects that who looks may view: their terms, what they used this week, and who has which role."""
+    found = [(each, Place(each.name)) for each in projects_now(asked.ledger(), asked.projects)]
+    needs = RIGHTS["grant role"].needs
+    ruled = [each.name for each, place in found if asked.visitor.may(needs, [place])]
+    data = {"projects": found, "ruled": ruled, "every_role": [*Role]}
+    return Page("projects.html.j2", "Projects", "projects", data, live=False)
 
 
 def shown_tokens(ledger: Ledger, name: str) -> list[Token]:

@@ -148,7 +148,7 @@ def test_a_host_joins_by_tls_with_a_user_of_its_own(stack: Stack) -> None:
 
 
 def _lets_in_the_first_administrator(stack: Stack) -> None:
-    """By a link of one use, over the certificate of the farm's own authority."""
+    """Let anna in by a link of one use, over the certificate of the farm's own authority."""
     with running(stack.server("people")):
         with Ledger(f"sqlite:///{stack.root}/state/ledger.sqlite") as ledger:
             ledger.people.add("anna", Kind.PERSON)
