@@ -375,6 +375,9 @@ def test_who_administers_lets_people_in_by_the_pages_alone(web: Web) -> None:
     assert "may not use this farm" in web.press("/people/dora", "Remove dora", owner)
     assert "dora (view)" not in web.ask("/projects", owner)[2]
     assert "may use this farm" in web.press("/people/dora", "Let them in again", owner)
+    shown = web.ask("/audit?act=grant+role&how=refused&who=vision.administer", owner)[2]
+    assert shown.count("<tr>") == 2 and "refused: it takes the role administer in the project speech" in shown
+    assert "Nobody has done such a thing" in web.ask("/audit?act=grant+role&who=nobody", owner)[2]
     assert "None that counts" in web.ask("/people/dora", owner)[2] and web.ask("/people/nobody", owner)[0] == 404
 
 
