@@ -20,7 +20,7 @@ LINES = {
     "device_agent": 19_550,  # 65: memory of a tree; 75: probabilities; 335: packed weights; 440: generation
     "virtual_phones": 8_325,  # 50: a screen; 55: phases of power
     "farm": 14_800,  # 40: scrcpy, slow bodies told so; 935: log in from afar, doors, shares
-    "dashboards": 7_350,  # 255: pages of people and projects; 315: log-in by a provider; 965: people
+    "dashboards": 7_355,  # 260: pages of people and projects; 315: log-in by a provider; 965: people
     "client": 445,
     "benchmarks": 11_975,  # 60: pairs of engines; 30: llama.cpp; 210: people who read and submit; 350: tokens
     "tests": 84_290,  # 230: people by pages, phones of groups, compose.yaml; 1_600: shares, people, doors, webhooks
