@@ -105,7 +105,8 @@ def pages_of(state: Path) -> str:
 
 def address_of(settings: Settings) -> str:
     """Return the address of the pages of this farm, or of the one that one is logged in to; no stroke ends it."""
-    return (settings.server or pages_of(settings.state)).rstrip("/")
+    listens = f"https://{settings.listen}:{settings.people_port}" if settings.listen else ""
+    return (settings.server or pages_of(settings.state) or settings.url or listens).rstrip("/")
 
 
 def clear(state: Path) -> None:

@@ -17,7 +17,7 @@ from orchestrator.answers import Ending, Story, all_in_brief, how_far, story_of,
 from orchestrator.answers.hosts import HostView, views
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.ledger import AuditRow, ExperimentRow, Hold, ListedJob
+from orchestrator.ledger import AuditRow, ExperimentRow, Hold, Ledger, ListedJob
 from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.ledger.said.history import DeviceWas
 from orchestrator.model.device import Device
@@ -223,12 +223,16 @@ def webhooks(asked: Asked, first: First = 0, most: Most = 50) -> Page[Webhook]:
 @read("/projects", SEES_ANYTHING)
 def projects(asked: Asked, first: First = 0, most: Most = 50) -> Page[ProjectNow]:
     """List the projects that who asks may view, with their members and the phone-hours that they used this week."""
-    seen, hours = asked.actor.grants.visible, defaultdict[str, float](float)
-    for account, each in asked.ledger.people.used(time.time()).items():
+    return cut(projects_now(asked.ledger, asked.actor.grants.visible), first, most)
+
+
+def projects_now(ledger: Ledger, seen: frozenset[str] | None) -> list[ProjectNow]:
+    """Return projects by name, these or (None) all."""
+    hours = defaultdict[str, float](float)
+    for account, each in ledger.people.used(time.time()).items():
         hours[account.project] += each.week_s / 3600
-    every = [each for each in asked.ledger.people.projects() if seen is None or each.name in seen]
-    found = [ProjectNow(**vars(each), used_hours=hours[each.name]) for each in every[first : first + most]]
-    return page(found, first, len(every))
+    every = [each for each in ledger.people.projects() if seen is None or each.name in seen]
+    return [ProjectNow(**vars(each), used_hours=hours[each.name]) for each in every]
 
 
 @read("/reservations", SEES_ANYTHING)

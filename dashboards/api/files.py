@@ -48,14 +48,14 @@ async def send(
     asked: Here,
     upload_length: Length = None,
     upload_offset: Bytes = 0,
-    content_length: Bytes = 0,
     project: Word = COMMON,
 ) -> Response:
     """Raises NotAllowed, UnknownName, KeyTaken, ModelFileError."""
     uploads = await run_in_threadpool(_of, asked, project)
     if (known := await run_in_threadpool(uploads.held, sha256)).whole:
         return _told(known)
-    length = upload_offset + content_length if upload_length is None else upload_length
+    comes = int(request.headers.get("content-length", "0"))  # of HTTP itself, which has judged it
+    length = upload_offset + comes if upload_length is None else upload_length
     opened = uploads.coming(sha256, upload_offset, length)
     coming = await run_in_threadpool(opened.__enter__)
     try:

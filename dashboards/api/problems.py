@@ -100,6 +100,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         401: "No token of this farm was shown.",
         403: "Who asks has no right to it.",
         404: "There is no such thing, or none that who asks may know of.",
+        408: "The body did not come in time.",
         409: "Somebody else holds it, or the same key is in use: try again.",
         413: "The body is too long.",
         422: "The request cannot work as it is.",

@@ -38,6 +38,7 @@ from .pages import (
     links,
     me,
     nights,
+    people,
     queue,
     ranking,
 )
@@ -64,6 +65,9 @@ PAGES: dict[str, Way[Make]] = {
     "/charts/{board}": Way(charts.charts, SEES_THE_FARM),
     "/links": Way(links.links),
     "/me": Way(me.me),
+    "/projects": Way(people.projects),
+    "/people": Way(people.people, ADMINISTERS),
+    "/people/{name}": Way(people.person, ADMINISTERS),
     "/audit": Way(audit.audit, ADMINISTERS),
     "/glossary": Way(glossary.glossary),
 }

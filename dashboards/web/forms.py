@@ -15,6 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from orchestrator.acts import ON_PAGES, Actor, Done, Door, Site
 from orchestrator.model.errors import FarmError, SpecError, UnknownName
+from orchestrator.model.people import Role
 from orchestrator.model.quantity import parse_moment, parse_seconds
 
 from . import shown
@@ -101,14 +102,33 @@ def _end(lasting: str) -> float | None:
 def _number(text: str) -> int:
     """Return a whole number. Raises SpecError."""
     if not text.isdecimal() or len(text) > 9:
-        raise SpecError(f"{text!r} is no number")
+        raise SpecError(f"{text[:80]!r} is no number", remedy="write a whole number, or leave it empty")
     return int(text)
+
+
+def _figure(text: str) -> float | None:
+    """Return a number; None: not said. Raises SpecError."""
+    if not text.strip():
+        return None
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text.strip()):
+        raise SpecError(f"{text[:80]!r} is no number", remedy="write one such as 2 or 0.5, or leave it empty")
+    return float(text)
+
+
+def _role(text: str) -> Role:
+    if text not in [*Role]:
+        raise SpecError(f"there is no role {text[:80]!r}", remedy=f"the roles are {', '.join(Role)}")
+    return Role(text)
 
 
 READ: Mapping[str, Callable[[str], object]] = {
     "str": str,
     "str | None": str,
     "int": _number,
+    "int | None": lambda text: _number(text) if text.strip() else None,
+    "bool": bool,
+    "Role": _role,
+    "Figure | None": _figure,
     "Sequence[str]": lambda text: [text],
     "float | None": _end,
 }

@@ -42,7 +42,7 @@ HOUSE_STYLE = Path(report.__file__).with_name("report.css")
 ROOMS = (("fleet", "/", "Fleet"), ("queue", "/queue", "Queue"), ("experiments", "/experiments", "Experiments"),
          ("ranking", "/ranking", "Ranking"), ("nights", "/nights", "Nights"),
          ("hosts", "/hosts", "Hosts"), ("calendar", "/calendar", "Calendar"), ("charts", "/charts", "Charts"),
-         ("links", "/links", "Links"),
+         ("links", "/links", "Links"), ("projects", "/projects", "Projects"), ("people", "/people", "People"),
          ("audit", "/audit", "Audit"), ("glossary", "/glossary", "Glossary"))  # fmt: skip
 STATUS: Mapping[type[FarmError], int] = {UnknownName: 404, NotAllowed: 403, TransientError: 503}
 TITLES = {400: "That did not work", 403: "Not yours to see", 404: "Not found", 503: "Away for now"}

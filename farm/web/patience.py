@@ -1,7 +1,9 @@
-"""Connections that send half a request: each has a time, and an address has only so many of them."""
+"""Connections that send half a request: each has a time, and an address has only so many of them. Who sends a body too
+slowly is told so."""
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 import h11
@@ -47,11 +49,14 @@ class Patient(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Tell of what is no HTTP as the API tells any fault, and close."""
+        self._refuse(400, msg, "check its first line, its headers and its length")
+
+    def _refuse(self, status: int, detail: str, remedy: str) -> None:
         from dashboards.api import problem  # only those who send such things need it
 
-        remedy = "check its first line, its headers and its length"
-        told = problem(400, "request", msg, remedy, {"Connection": "close"})
-        head = h11.Response(status_code=told.status_code, headers=told.raw_headers, reason=b"Bad Request")
+        told = problem(status, "request", detail, remedy, {"Connection": "close"})
+        reason = HTTPStatus(status).phrase.encode()
+        head = h11.Response(status_code=status, headers=told.raw_headers, reason=reason)
         for event in (head, h11.Data(data=bytes(told.body)), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
@@ -69,7 +74,11 @@ class Patient(H11Protocol):
             self._make_room()
         limit_s = {h11.IDLE: HEAD_S, h11.SEND_BODY: BODY_S + self._bytes / LEAST_BYTES_PER_S}.get(self._state)
         if limit_s is not None and self.loop.time() > self._since + limit_s:
-            self.transport.abort()
+            if self._state is h11.SEND_BODY and self.conn.our_state is h11.SEND_RESPONSE:
+                said = f"{self._bytes} bytes of head and body came in {limit_s:.0f} s"
+                self._refuse(408, said, "send all that `Content-Length` says, or a file in smaller parts")
+            else:
+                self.transport.abort()
             return
         self._timer = self.loop.call_later(LOOK_S, self._look)
 

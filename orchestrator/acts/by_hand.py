@@ -1,4 +1,4 @@
-"""Acts on a phone by hand: a picture of its screen, a command in its shell. The host that has the phone does them."""
+"""Acts on a phone by hand, at its host: a picture of its screen, a command in its shell, its screen mirrored."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
+from orchestrator.model.device import DeviceFacts
 from orchestrator.model.errors import DeviceBusy, DeviceSick, SpecError, TransportLost, Unsupported
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Actor, Place, Right
@@ -24,8 +25,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 def _of_holder(ledger: Ledger, _: Actor, given: Given) -> list[Place]:
     """Return the people who have the phone now."""
-    holds = ledger.standing.holds()
-    return [Place("", each.who) for each in holds if each.serial == given["serial"] and not each.project]
+    return [place for each in ledger.standing.holds() if each.serial == given["serial"] for place in each.places]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def screenshot(acting: Acting, serial: str) -> Screenshot:
     """
     from orchestrator.coordination.tasks.by_hand import MOST_BYTES
 
-    host = _host_of(acting, serial)
+    host = _phone(acting, serial).host
     code, picture, told, why = _ask(acting, host, serial, ["screencap", "-p"], MOST_BYTES)
     if code or why or not picture.startswith(_PNG):
         said = why or told.decode(errors="replace").strip()[:200] or f"{len(picture)} bytes that are no PNG"
@@ -95,17 +95,48 @@ def shell(acting: Acting, serial: str, command: Sequence[str]) -> Ran:
     text = " ".join(command)
     if not text.strip() or len(text) > 1000 or not text.isprintable():
         raise SpecError("a command is a line of at most 1000 characters", remedy="farm devices shell SERIAL -- CMD")
-    host = _host_of(acting, serial)
-    if not any(each.serial == serial for each in acting.ledger.standing.holds()):
-        remedy = f"take it first: `farm hold {serial} --for 1h`"
-        raise Unsupported(
-            "nobody holds the phone, so a job may begin on it at any moment", device=serial, remedy=remedy
-        )
+    host = _phone(acting, serial).host
+    _check_held(acting, serial)
     try:
         code, out, err, why = _ask(acting, host, serial, ["sh", "-c", text], MOST_OUTPUT)
     except (TransportLost, DeviceSick) as e:  # it may have run: the audit has it
         code, out, err, why = None, b"", b"", str(e.args[0])
     return Ran(serial, text, code, (out + err).decode(errors="replace"), why)
+
+
+@dataclass(frozen=True)
+class Mirrored(Done):
+    serial: str
+    host: str
+    address: str
+    """The name that the host's adb server has for the phone."""
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"{self.serial} is mirrored on a screen of host {self.host}, by whoever sits there"]
+
+
+@act(HAS_IT, at=_of_holder, routed=False)
+def mirror(acting: Acting, serial: str) -> Mirrored:
+    """Let scrcpy show and steer a phone that somebody holds, on the host that has it.
+
+    Raises UnknownName, Unsupported where nobody holds it, it is no phone or another host has it, DeviceBusy while a job
+    has it.
+    """
+    phone, here = _phone(acting, serial), acting.site.settings.host
+    _check_held(acting, serial)
+    if phone.host != here:
+        told = f"it is on host {phone.host}, and this is {here}"
+        raise Unsupported(told, device=serial, remedy=f"run `farm devices mirror {serial}` there")
+    return Mirrored(serial, here, phone.address)
+
+
+def _check_held(acting: Acting, serial: str) -> None:
+    if not any(each.serial == serial for each in acting.ledger.standing.holds()):
+        remedy = f"take it first: `farm hold {serial} --for 1h`"
+        raise Unsupported(
+            "nobody holds the phone, so a job may begin on it at any moment", device=serial, remedy=remedy
+        )
 
 
 def _ask(
@@ -119,8 +150,8 @@ def _ask(
     return said.code, *said.printed, said.why
 
 
-def _host_of(acting: Acting, serial: str) -> str:
-    """Return the host that has a phone. Raises UnknownName, Unsupported, DeviceBusy, ServiceDown."""
+def _phone(acting: Acting, serial: str) -> DeviceFacts:
+    """Return what the host that has a phone says of it. Raises UnknownName, Unsupported, DeviceBusy, ServiceDown."""
     from orchestrator.coordination.tasks.by_hand import PROTOCOL
 
     check_known(acting, [serial])
@@ -140,4 +171,4 @@ def _host_of(acting: Acting, serial: str) -> str:
             since = time.strftime("%H:%M:%S", time.localtime(row.started_at))
             remedy = f"wait for its end, or run `farm hold {serial} --now`"
             raise DeviceBusy(f"{row.label} has been under way there since {since}", device=serial, remedy=remedy)
-    return here.host
+    return here

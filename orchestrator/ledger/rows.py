@@ -22,6 +22,7 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.live.usage import NOBODY, Account
 from orchestrator.model.people import Door
+from orchestrator.model.rights import Place
 
 AnyRow = Row[*tuple[Any, ...]]
 
@@ -239,11 +240,11 @@ class Quarantine:
 
 @dataclass(frozen=True)
 class Hold:
-    """A person, or a project, has a device for themselves."""
+    """A person, a group of them, or a project has a device for themselves."""
 
     serial: str
     who: str
-    """The person, or who reserved it for a project."""
+    """The person, the group, or who reserved it for a project."""
     since: float
     """Unix time at which that was said."""
     until: float | None
@@ -256,6 +257,8 @@ class Hold:
     begins: float = 0.0
     """Unix time; 0: it was taken at once, and not reserved."""
     id: int = 0
+    people: tuple[str, ...] = ()
+    """The names of who belongs to the group that has it."""
 
     @property
     def is_reserved(self) -> bool:
@@ -269,6 +272,16 @@ class Hold:
     @property
     def is_to_come(self) -> bool:
         return self.begins > time.time()
+
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """Return the names of the people who have it; none where a project has."""
+        return () if self.project else (self.who, *self.people)
+
+    @property
+    def places(self) -> list[Place]:
+        """Return what an act on the device is done to: something that its holders own."""
+        return [Place("", each) for each in self.holders]
 
     @property
     def whose(self) -> str:
@@ -288,8 +301,8 @@ class Hold:
 
     def admits(self, account: Account) -> bool:
         """Return whether experiments of an account may run on the device."""
-        mine = account.project == self.project if self.project else account.person == self.who != ""
-        return mine and not self.alone
+        mine = account.project == self.project if self.project else account.person and account.person in self.holders
+        return bool(mine) and not self.alone
 
     def collides(self, other: Hold) -> bool:
         """Return whether two cannot be on one device: at the same time, of different holders. A pool is beside what

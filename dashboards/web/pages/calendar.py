@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta
 from math import inf
 
 from dashboards.web.page import Asked, Page
+from orchestrator.acts import RIGHTS
 from orchestrator.ledger import Hold
 
 DAYS = 7
@@ -30,9 +31,11 @@ def calendar(asked: Asked) -> Page:
          [[_told(hold, *bounds[n : n + 2]) for hold in _on(holds, *bounds[n : n + 2])] for n in range(DAYS)])
         for serial, holds in sorted(by_device.items())
     ]  # fmt: skip
+    reserved = [each for holds in by_device.values() for each in holds if each.is_reserved]
+    ended = [each for each in reserved if asked.visitor.may(RIGHTS["unreserve"].needs, each.places)]
     data = {"days": [f"{day:%a %d %b}" for day in days[:DAYS]], "rows": rows[:MOST_DEVICES], "weeks": weeks,
             "more": max(0, len(rows) - MOST_DEVICES), "devices": [each.device.serial for each in asked.look().lanes],
-            "open": [each for holds in by_device.values() for each in holds if each.is_reserved]}  # fmt: skip
+            "open": ended}  # fmt: skip
     return Page("calendar.html.j2", "Calendar", "calendar", data)
 
 

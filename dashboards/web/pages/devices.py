@@ -10,7 +10,6 @@ from orchestrator.energy import battery_draw_a
 from orchestrator.model.device import Device
 from orchestrator.model.errors import UnknownName
 from orchestrator.model.live.complaints import complaints
-from orchestrator.model.rights import Place
 from orchestrator.report import wording
 
 from .fleet import row_of
@@ -43,7 +42,7 @@ def device(asked: Asked) -> Page:
         "serial": serial,
         "row": row_of(look, lane) if lane else None,
         "hold": (hold := look.holds.get(serial)),
-        "holder": Place("", hold.who if hold and not hold.project else ""),
+        "holder": hold.places if hold else [],
         "is_phone": lane is not None and lane.device.facts.kind == "phone",
         "facts": _facts(lane.device) if lane else [],
         "reading": _reading(lane.device) if lane else [],

@@ -1,6 +1,8 @@
-"""The queue: what runs, what waits and why, when experiments end."""
+"""The queue: what runs, what waits and why, when experiments end, which devices are somebody's."""
 
 from __future__ import annotations
+
+import time
 
 from dashboards.web.page import Asked, Page, Pager
 from orchestrator.answers.waiting import each_waits
@@ -12,6 +14,8 @@ MOST_EXPERIMENTS = 12
 MOST_REASONS = 40
 MOST_RUNNING = 50
 """The fleet tells of all."""
+MOST_HELD = 30
+DAY_S = 86_400.0
 
 
 def queue(asked: Asked) -> Page:
@@ -21,7 +25,10 @@ def queue(asked: Asked) -> Page:
     page = ledger.listed.waiting(asked.number("from"), MOST, asked.projects)
     reasons, running = look.reasons_told, sorted(look.running.values(), key=lambda row: row.started_at)
     why = each_waits(ledger, [row.job_id for row in page.rows], look.reasons)
+    held = [each for each in ledger.standing.reservations() if each.begins < time.time() + DAY_S]
     data = {
+        "held": held[:MOST_HELD],
+        "more_held": len(held[MOST_HELD:]),
         "counts": look.counts,
         "experiments": [(row, asked.ends(row.id)) for row in shown],
         "more_experiments": are_open - len(shown),

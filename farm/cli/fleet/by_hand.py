@@ -1,16 +1,21 @@
-"""`farm devices screenshot`, `farm devices shell`: a phone by hand."""
+"""`farm devices screenshot`, `shell`, `mirror`: a phone by hand."""
 
 from __future__ import annotations
 
 import base64
+import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from farm.access import settings_of
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, log, out, print_json, write_whole
+from farm.cli.output import JsonOption, StateOption, log, out, print_json, show_done, write_whole
 from farm.doors import open_door
+from orchestrator.model.errors import SetupError
 
 Serial = Annotated[str, typer.Argument(metavar="SERIAL", help="The phone.", autocompletion=completion.serials)]
 
@@ -62,3 +67,23 @@ def shell(
     if done.data["code"] != 0:
         log().print(done.text, markup=False)
         raise typer.Exit(1)
+
+
+def mirror(serial: Serial, state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Show the screen of a phone that somebody holds, and steer it, with scrcpy. The audit keeps it.
+
+    On the host that has the phone; it takes the role operate, or the phone lent to you. Ends when its window is closed.
+
+    Example: `farm devices mirror R58M123ABC`
+    """
+    from orchestrator import acts
+    from workers.connection.adb import server_of
+
+    program, server = shutil.which("scrcpy"), server_of(settings_of(state))
+    if program is None:
+        raise SetupError("scrcpy is not installed here", remedy="`apt install scrcpy`, or github.com/Genymobile/scrcpy")
+    with open_door(state, running=True) as door:
+        done = door.act(acts.by_hand.mirror, serial)
+    show_done(done, as_json=as_json)
+    own = {**os.environ, "ADB": server.path, **server.variables}
+    raise typer.Exit(subprocess.run([program, "--serial", done.data["address"]], env=own).returncode)

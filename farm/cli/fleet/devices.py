@@ -47,7 +47,7 @@ group = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     of_people = (reservations.reserve, reservations.lend, reservations.reservations, reservations.unreserve)
-    by_people = (inventory.describe, inventory.inventory, by_hand.screenshot, by_hand.shell)
+    by_people = (inventory.describe, inventory.inventory, by_hand.screenshot, by_hand.shell, by_hand.mirror)
     for command in (show, *of_people, *by_people):
         group.command()(command)
     app.add_typer(group, rich_help_panel="The farm")

@@ -1,4 +1,4 @@
-"""`farm devices reserve`, `lend`, `reservations`, `unreserve`: devices for people and projects."""
+"""`farm devices reserve`, `lend`, `reservations`, `unreserve`: devices for people, groups and projects."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ def reserve(
         str | None,
         typer.Option("--until", metavar="TIME", help="When it ends; without an end the devices are a project's pool."),
     ] = None,
-    name: Annotated[str, typer.Option("--for", metavar="PERSON|PROJECT", help="Who has them; you, by default.")] = "",
+    name: Annotated[
+        str, typer.Option("--for", metavar="NAME", help="The person, group or project that has them; you, by default.")
+    ] = "",
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Reason, shown to other people.")] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Reserve devices for a person or a project. From its begin to its end no other experiments run there.
+    """Reserve devices for a person, a group or a project. From its begin to its end no other experiments run there.
 
     A block that would last into a reservation is not begun, if it is known how long such blocks take. Else it is
     finished first, so a reservation begins one block late at most. Without --until the devices are the project's pool.
@@ -77,7 +79,7 @@ def unreserve(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """End a reservation, whether it has begun or not, or take a device out of a pool.
+    """End a reservation, whether it has begun or not, or take a device out of a pool. One's own take the role submit.
 
     Example: `farm devices unreserve 3`
     """

@@ -68,7 +68,11 @@ def read_bundle(file: Path, state: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(done.data)
         return
-    verb = "imported" if done.did else "is there already, nothing changed:"
+    verb = (
+        "imported"
+        if done.brought.created
+        else f"is there already, {'its files came' if done.did else 'nothing changed'}:"
+    )
     out().print(f"{verb} {done.on}", markup=False, highlight=False, soft_wrap=True)
     log().print(done.text, markup=False, soft_wrap=True)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.acts.act import Acting, Settled, act
+from orchestrator.acts.act import Acting, Settled, act, on_pages
 from orchestrator.model.people import Kind
 
 from .people import Admitted, known, let_in
 from .projects import ADMINISTERS
 
 
+@on_pages
 @act(ADMINISTERS)
 def add_group(acting: Acting, name: str) -> Admitted:
     """Add a group without a role and without people; `grant role` gives it roles, `remove person` ends it. Raises
@@ -33,6 +34,7 @@ class Grouped(Settled):
         return f"{who}: {'in' if self.belong else 'not in'} the group {self.group}"
 
 
+@on_pages
 @act(ADMINISTERS)
 def join_group(acting: Acting, group: str, people: Sequence[str]) -> Grouped:
     """Let people and programs belong to a group. Raises UnknownName, SpecError."""
@@ -40,6 +42,7 @@ def join_group(acting: Acting, group: str, people: Sequence[str]) -> Grouped:
     return Grouped(group, new, True, bool(new))
 
 
+@on_pages
 @act(ADMINISTERS)
 def leave_group(acting: Acting, group: str, people: Sequence[str]) -> Grouped:
     """Let people and programs belong to a group no more. Raises UnknownName, SpecError."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import SecretStr
 
-from orchestrator.acts.act import Acting, Done, Given, act
+from orchestrator.acts.act import Acting, Done, Given, act, on_pages
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import SpecError
 from orchestrator.model.people import Kind, Role, Use
@@ -36,10 +36,15 @@ class Invited(Done):
         return self.person
 
     @property
+    def secret(self) -> str:
+        return f"/password#{self.token}"
+
+    @property
     def lines(self) -> list[str]:
         return [f"whoever shows the token {self.id} until {minute(self.ends_at)} sets the password of {self.person}"]
 
 
+@on_pages
 @act(ADMINISTERS)
 def invite_person(acting: Acting, name: str) -> Invited:
     """Make a token by which somebody sets their password, once, within three days. Raises UnknownName, SpecError."""

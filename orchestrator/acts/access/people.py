@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orchestrator.acts.act import Acting, Done, Settled, act, of_project
+from orchestrator.acts.act import Acting, Done, Settled, act, of_project, on_pages
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import SpecError, UnknownName
 from orchestrator.model.people import Kind, Role
@@ -24,6 +24,7 @@ class Admitted(Settled):
         return f"{self.person} may use this farm" if self.did else f"{self.person} is let in already"
 
 
+@on_pages
 @act(ADMINISTERS)
 def add_person(acting: Acting, name: str, *, service: bool = False) -> Admitted:
     """Let somebody in, or a program (`service`), without a role. One who left is the same person again."""
@@ -54,6 +55,7 @@ class Granted(Done):
         return [f"{self.person} has the role {self.role} {_where(self.project)}"]
 
 
+@on_pages
 @act(Right(Role.ADMINISTER), at=of_project)
 def grant_role(acting: Acting, name: str, role: Role, project: str = "") -> Granted:
     """Give a person or a group a role in a project, or (empty) in the farm, in the place of another there. Raises
@@ -81,6 +83,7 @@ class Taken(Settled):
         return f"{self.person} has no role {_where(self.project)}"
 
 
+@on_pages
 @act(Right(Role.ADMINISTER), at=of_project)
 def revoke_role(acting: Acting, name: str, project: str = "") -> Taken:
     """Take away the role of a person or a group in a project, or (empty) in the farm; other roles stay, also those by a
@@ -103,6 +106,7 @@ class Left(Done):
         return [f"{self.person} may not use this farm any more; what they did bears their name"]
 
 
+@on_pages
 @act(ADMINISTERS)
 def remove_person(acting: Acting, name: str) -> Left:
     """Take all roles and tokens of a person, or end a group. Raises UnknownName."""

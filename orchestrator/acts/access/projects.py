@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.acts.act import Acting, Done, Settled, act
+from orchestrator.acts.act import Acting, Done, Settled, act, on_pages
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import SpecError, UnknownName
 from orchestrator.model.people import COMMON, Role
@@ -15,6 +15,8 @@ from orchestrator.model.rights import USUAL, Right, Terms
 ADMINISTERS = Right(Role.ADMINISTER, of="farm")
 SHARES = (0.01, 100.0)
 MOST = 1e9
+Figure = float
+"""A number of a form, where a bare one is a moment."""
 NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,59}"
 """The names of people and projects."""
 
@@ -29,9 +31,10 @@ class Opened(Done):
         return [f"{self.project} is a project of this farm with {self.terms.text}"]
 
 
+@on_pages
 @act(ADMINISTERS)
 def add_project(
-    acting: Acting, name: str, note: str = "", share: float | None = None, phone_hours: float | None = None,
+    acting: Acting, name: str, note: str = "", share: Figure | None = None, phone_hours: Figure | None = None,
     most_waiting: int | None = None,
 ) -> Opened:  # fmt: skip
     """Add a project with a share of the farm beside others' (None: 1), and limits: phone-hours a week, jobs that may
@@ -55,9 +58,10 @@ class Changed(Settled):
         return f"{self.project} has {self.terms.text}"
 
 
+@on_pages
 @act(ADMINISTERS)
 def set_project(
-    acting: Acting, name: str, note: str | None = None, share: float | None = None, phone_hours: float | None = None,
+    acting: Acting, name: str, note: str | None = None, share: Figure | None = None, phone_hours: Figure | None = None,
     most_waiting: int | None = None,
 ) -> Changed:  # fmt: skip
     """Give a project another note, share or limits (0: no limit any more); None: as it was. Raises UnknownName,

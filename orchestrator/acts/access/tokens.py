@@ -39,6 +39,7 @@ class Made(Done):
         return [f"token {self.id} lets {self.person} {what}{where} until {end}"]
 
 
+@on_pages
 @act(ADMINISTERS)
 def create_token(
     acting: Acting,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from orchestrator.acts.act import Acting, Settled, act
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.exchange import samples
 from orchestrator.ledger.upkeep import bundles
+from orchestrator.model.errors import ModelFileError
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Right
 
@@ -28,8 +30,10 @@ class BundleImported(Settled):
     @property
     def says(self) -> str:
         one = self.brought
-        if not self.is_new:
-            return f"{one.experiment} is there already; {one.origin.text}"
+        if not one.created:
+            return (
+                f"{one.experiment} is there already{f', {one.files} files came' * bool(one.files)}; {one.origin.text}"
+            )
         files = f" and {one.files} files" * bool(one.files)
         return f"{one.origin.text}; {one.blocks} blocks{files}"
 
@@ -40,17 +44,30 @@ class BundleImported(Settled):
 
 @act(BRINGS, apart=True)
 def import_bundle(acting: Acting, file: Path) -> BundleImported:
-    """Store the experiment of another lab's bundle, and the files that it brings.
+    """Store the experiment of another lab's bundle, and the files that it brings, also where the experiment is here.
 
     The hashes of a bundle tell a broken copy, and no forger: whoever changes it writes a manifest that fits. Raises
     SetupError for a file that is no bundle, or not a whole one.
     """
 
     def done(brought: bundles.Brought) -> BundleImported:
-        return BundleImported(brought, brought.created)
+        return BundleImported(brought, brought.created or brought.files > 0)
 
-    keep = Artifacts(acting.site.settings.state).receive
+    keep = keeper(Artifacts(acting.site.settings.state))
     return done(bundles.take_in(acting.ledger, file, keep, lambda brought: acting.row(done(brought))))
+
+
+def keeper(kept: Artifacts) -> bundles.Keep:
+    """Return what keeps a bundle's files, and leaves those that are here whole."""
+
+    def keep(source: IO[bytes], sha256: str) -> bool:
+        with suppress(ModelFileError):
+            kept.path(sha256)
+            return False
+        kept.receive(source, sha256)
+        return True
+
+    return keep
 
 
 @dataclass(frozen=True)

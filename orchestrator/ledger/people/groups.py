@@ -39,6 +39,15 @@ class Groups:
         return [each for each in dict.fromkeys(people) if each in gone]
 
 
+def belonging(connection: Connection, groups: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return who belongs to each of these groups that has anybody, by name."""
+    found = defaultdict[str, tuple[str, ...]](tuple)
+    mine = select(GROUPED).where(GROUPED.c.of_group.in_(sorted(groups))).order_by(GROUPED.c.person)
+    for row in connection.execute(mine):
+        found[row.of_group] += (row.person,)
+    return found
+
+
 def acts_as(name: ColumnElement[str], person: ColumnElement[str]) -> ColumnElement[bool]:
     """Return the condition that a name is a person's own, or that of a group to which they belong."""
     return or_(name == person, name.in_(select(GROUPED.c.of_group).where(GROUPED.c.person == person)))

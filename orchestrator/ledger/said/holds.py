@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from orchestrator.ledger.database import count_up
+from orchestrator.ledger.people.groups import belonging
 from orchestrator.ledger.rows import Hold
 from orchestrator.ledger.tables import CHOICE_DEVICES, HOLDS
 
@@ -29,12 +30,14 @@ def every(connection: Connection, serials: Iterable[str] | None = None) -> list[
     if not there:
         return []
     known = {row.id: row for row in connection.execute(_EVERY, asked)}
+    groups = belonging(connection, {row.who for row in known.values() if not row.project})
     return [
-        Hold(row.serial, row.who, row.since, row.until, row.note, row.alone, row.project, row.begins, row.id)
+        Hold(row.serial, row.who, row.since, row.until, row.note, row.alone, row.project, row.begins, row.id,
+             () if row.project else groups.get(row.who, ()))
         if (row := known.get(number)) is not None
         else Hold(serial, "somebody", 0.0, None, "what was said of it cannot be read", alone=True, id=number)
         for number, serial in there
-    ]
+    ]  # fmt: skip
 
 
 def held(connection: Connection, serials: Iterable[str]) -> dict[str, list[Hold]]:

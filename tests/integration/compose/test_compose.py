@@ -51,6 +51,7 @@ def test_brings_up_what_it_should() -> None:
         "exporter",
         "worker",
         "web",
+        "people",
     }
     assert wanted <= set(SERVICES)
     assert {key for key in COMPOSE if not key.startswith("x-")} == {"name", "services", "volumes"}
@@ -72,7 +73,7 @@ def test_service_is_pinned_checked_and_restarted(name: str) -> None:
 
 @each_service
 def test_only_loopback_ports_are_published_until_somebody_says_otherwise(name: str) -> None:
-    listen = "${FARM_LISTEN_IP:-127.0.0.1}:" if name in ("redis", "web") else "127.0.0.1:"
+    listen = "${FARM_LISTEN_IP:-127.0.0.1}:" if name in ("redis", "web", "people") else "127.0.0.1:"
     assert all(port.startswith(listen) for port in SERVICES[name].get("ports", ()))
     assert "6379" not in str(SERVICES[name].get("ports")), "hosts come by TLS"
 

@@ -9,12 +9,17 @@ import os
 import re
 import secrets
 import shutil
+import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPCookieProcessor, HTTPSHandler, build_opener
 
 import psutil
 import psycopg
@@ -25,6 +30,8 @@ from farm.join import Join
 from farm.parts.part import free_port
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
+from orchestrator.ledger import Ledger
+from orchestrator.model.people import Kind, Role
 from orchestrator.system.config import Settings
 from tests.chaos.running_farm import READY_S, environment
 from tests.servers import Server, required
@@ -42,13 +49,14 @@ class Stack:
     plain: int
     redis: int
     web: int
+    people: int
 
     def words(self, command: list[str]) -> list[str]:
         """A command of compose.yaml on this machine."""
         here = {
             "$$": "$", "${FARM_LISTEN:-localhost}": "127.0.0.1", "/tls": str(self.root / "tls"),
             "/data": str(self.root / "data"), "6379": str(self.plain), "6380": str(self.redis), "7443": str(self.web),
-            "0.0.0.0": "127.0.0.1", "/var/lib/pocketfarm": str(self.root / "state"),
+            "8443": str(self.people), "0.0.0.0": "127.0.0.1", "/var/lib/pocketfarm": str(self.root / "state"),
         }  # fmt: skip
         any_of = re.compile("|".join(rf"\b{each}\b" if each.isdigit() else re.escape(each) for each in here))
         words = [any_of.sub(lambda found: here[found[0]], word) for word in command]
@@ -65,16 +73,29 @@ class Stack:
             **environment(), "FARM_STATE": str(self.root / "state"), "FARM_LISTEN": "127.0.0.1",
             "FARM_REDIS_URL": f"redis://127.0.0.1:{self.plain}/0", "FARM_REDIS_PASSWORD": self.password,
             "FARM_REDIS_PORT": str(self.redis), "FARM_WEB_PORT": str(self.web),
+            "FARM_PEOPLE_PORT": str(self.people),
         }  # fmt: skip
 
     def server(self, service: str) -> Server:
         log = self.root / f"{service}.log"
         command = self.words(SERVICES[service]["command"])
-        return Server(command, log, lambda: self.health(service), env=self.environment(), cwd=self.root)
+        port: int = getattr(self, service)
 
-    def farm(self, *words: str) -> None:
+        def answers() -> bool:  # a check of its health starts an interpreter
+            return _listens(port) and self.health(service)
+
+        return Server(command, log, answers, env=self.environment(), cwd=self.root)
+
+    def farm(self, *words: str) -> str:
         argv = [sys.executable, "-m", "farm.cli", *words]
-        subprocess.run(argv, env=self.environment(), check=True, capture_output=True, timeout=60)
+        return subprocess.run(
+            argv, env=self.environment(), check=True, capture_output=True, timeout=60, text=True
+        ).stdout
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
@@ -82,7 +103,7 @@ def stack(tmp_path: Path) -> Stack:
     """A stack with the certificates made."""
     required("redis-server")
     (tmp_path / "data").mkdir()
-    made = Stack(tmp_path, secrets.token_hex(24), free_port(), free_port(), free_port())
+    made = Stack(tmp_path, secrets.token_hex(24), *(free_port() for _ in range(4)))
     command = made.words(SERVICES["certificates"]["command"])
     subprocess.run(command, env=made.environment(), check=True, capture_output=True, timeout=60)
     return made
@@ -98,13 +119,14 @@ def running(server: Server) -> Iterator[Server]:
 
 
 def test_a_host_joins_by_tls_with_a_user_of_its_own(stack: Stack) -> None:
-    """It waits for the farm, then announces itself by TLS; Redis knows its user after a restart too; `ps` shows no
-    password."""
+    """People log in meanwhile. It waits for the farm, then announces itself by TLS; Redis knows its user after a
+    restart, too; `ps` shows no password."""
     with running(stack.server("redis")) as redis:
         stack.farm("ledger", "check")
         with running(stack.server("web")):
             join = stack.root / "lab2.join"
             stack.farm("host", "add", "lab2", "--out", str(join))
+            _lets_in_the_first_administrator(stack)
             redis.stop()
             assert not stack.health("redis")
             told = Join.model_validate_json(join.read_bytes())
@@ -123,6 +145,26 @@ def test_a_host_joins_by_tls_with_a_user_of_its_own(stack: Stack) -> None:
         for refused in (Settings(redis_url=own.redis_url), own.model_copy(update={"redis_user": "host-lab2"})):
             with client_of(refused) as client, pytest.raises(AuthenticationError):
                 client.ping()
+
+
+def _lets_in_the_first_administrator(stack: Stack) -> None:
+    """Let anna in by a link of one use, over the certificate of the farm's own authority."""
+    with running(stack.server("people")):
+        with Ledger(f"sqlite:///{stack.root}/state/ledger.sqlite") as ledger:
+            ledger.people.add("anna", Kind.PERSON)
+            ledger.people.grant("anna", Role.ADMINISTER)
+        address, _, token = stack.farm("people", "password", "anna").split()[-1].partition("/password#")
+        assert address == f"https://127.0.0.1:{stack.people}" and token
+        trusted = ssl.create_default_context(cafile=str(stack.root / "tls" / "ca.crt"))
+        jar = HTTPCookieProcessor()
+        browser = build_opener(HTTPSHandler(context=trusted), jar)
+        assert urlsplit(browser.open(f"{address}/people").url).path == "/sign-in"
+        words = {"token": token, "password": "many words in a row", "again": "many words in a row"}
+        assert browser.open(f"{address}/password", urlencode(words).encode()).url == f"{address}/"
+        assert b"anna" in browser.open(f"{address}/people").read()
+        assert all(each.secure for each in jar.cookiejar)
+        with pytest.raises(HTTPError, match="403"):
+            build_opener(HTTPSHandler(context=trusted)).open(f"{address}/password", urlencode(words).encode())
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from orchestrator.acts.submission.prepare import prepare
 from orchestrator.acts.submission.uploads import Uploads
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.client import client_of
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import Hold, Ledger
 from orchestrator.model.base import content_hash
 from orchestrator.model.errors import NotAllowed
 from orchestrator.model.experiment import Experiment
@@ -78,7 +78,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/shell": (OPERATE, SUBMIT, "farm"),
     "POST /acts/set-project": (ADMIN, ADMIN, "farm"),
     "POST /acts/submit": (SUBMIT, SUBMIT, "project"),
-    "POST /acts/unreserve": (OPERATE, OPERATE, "farm"),
+    "POST /acts/unreserve": (OPERATE, SUBMIT, "farm"),
     "POST /acts/unschedule-suite": (OPERATE, OPERATE, "farm"),
     "GET /audit": (ADMIN, ADMIN, "farm"),
     "GET /devices": (VIEW, VIEW, "any"),
@@ -141,7 +141,6 @@ BODIES: dict[str, dict[str, Any]] = {
     "resume-host": {"name": "nothing"},
     "revoke-role": {"name": "nobody", "project": "vision"},
     "set-project": {"name": "nothing"},
-    "unreserve": {"number": 0},
     "unschedule-suite": {"suite": "nothing"},
 }
 """Bodies of acts that are refused for another reason where they are allowed, so that nothing changes."""
@@ -200,6 +199,16 @@ class Lab:
         finally:
             connection.close()
 
+    def reserved(self, whose: str) -> int:
+        """Reserve a device of its own for somebody, or for a group that they belong to, and return the number."""
+        people, standing, soon = self.ledger.people, self.ledger.standing, time.time() + 1e6
+        has = self.chance.choice([whose, f"has.{whose}"])
+        if has != whose:
+            people.add(has, Kind.GROUP)
+            people.groups.join(has, [whose])
+        standing.reserve([f"for-{has}"], Hold("", has, soon, soon + 60.0, "", begins=soon))
+        return max(each.id for each in standing.reservations() if each.serial == f"for-{has}")
+
     def called(self, route: str, owner: str) -> tuple[str, Any]:
         """A route with what it needs, about what belongs to `owner`."""
         experiment, job = self.experiments[owner]
@@ -219,6 +228,8 @@ class Lab:
         if act in ("screenshot", "shell"):
             self.ledger.standing.hold([f"of-{whose}"], whose)
             given = {"serial": f"of-{whose}", **({"command": ["id"]} if act == "shell" else {})}
+        if act == "unreserve":
+            given = {"number": self.reserved(whose)}
         path = path.replace("{sha256}", "ab" * 32 + "?project=vision")
         return f"{method} {path.replace('{id}', job if 'jobs/{' in path else experiment)}", given
 
@@ -269,6 +280,7 @@ def test_every_route_takes_exactly_its_right(lab: Lab, seed: int) -> None:
     routes = {f"{method.upper()} {path}" for path, own in schema["paths"].items() for method in own}
     assert status == 200 and schema["openapi"].startswith("3.1") and routes == TABLE.keys() | OPEN
     others = {"cancel", "retry", "submit", "revoke-token", "create-link", "revoke-link", "screenshot", "shell"}
+    others |= {"unreserve"}
     assert BODIES.keys() | others == {route.rpartition("/")[2] for route in TABLE if "/acts/" in route}
     wrong = list[str]()
     for route, name in itertools.product(TABLE, lab.tokens):

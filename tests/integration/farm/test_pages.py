@@ -31,8 +31,9 @@ from orchestrator.exchange.samples import import_samples
 from orchestrator.ledger import Hold, Ledger
 from orchestrator.model.device import Health
 from orchestrator.model.experiment import Conditions
-from orchestrator.model.people import Kind
+from orchestrator.model.people import Kind, Role
 from orchestrator.model.record import Outcome
+from orchestrator.model.rights import Terms
 from tests.integration.farm.test_up import Up, farm
 from tests.integration.orchestrator.ledgers import begun, record_of
 from tests.servers import required
@@ -46,6 +47,7 @@ from workers.session.saved_settings import SavedSettings
 
 READY = Health.READY
 HOSTILE = '"><script>document.title="owned"</script><img src=x onerror=alert(1)>{{ 7*7 }}'
+GROUP = HOSTILE.replace("/", "")
 Answer = tuple[int, http.client.HTTPMessage, str]
 SPEC = """\
 schema_version: 1
@@ -81,6 +83,10 @@ class Farm:
         soon = time.time() + 3600
         reserved = Hold("", HOSTILE, 0.0, soon + 86_400, HOSTILE, begins=soon)
         self.ledger.standing.reserve([f"A{HOSTILE}"], reserved)
+        people = self.ledger.people
+        people.add(GROUP, Kind.GROUP)  # no person: pages stay open
+        people.add_project(HOSTILE, HOSTILE, Terms(2.0, 40.0, 9))
+        people.grant(GROUP, Role.SUBMIT, HOSTILE)
         spec = up.state.with_name("seen.yaml")
         spec.write_text(SPEC)
         with settings_client(settings) as client:
@@ -169,13 +175,20 @@ def addresses(pages: Farm) -> list[str]:
 def test_every_page_is_readable_by_everybody(
     pages: Farm, chromium: Browser, width: int, scheme: Any, every: int
 ) -> None:
-    """Desk and phone, light and dark: axe-core finds nothing, nothing runs over the edge, nothing is run."""
+    """Desk and phone, light and dark, without a session and with all forms open: axe-core finds nothing, nothing runs
+    over the edge, nothing is run."""
     faults: list[str] = []
     context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     page.on("pageerror", lambda error: faults.append(str(error)))
-    for number, address in enumerate(addresses(pages)):
+    if width == 390:
+        signed_in(page, pages)
+        pages.ledger.people.add("berta", Kind.PERSON)
+        pages.ledger.people.tokens.make("berta", Role.VIEW, "", HOSTILE, None)
+    of_people = ["/people/berta", "/people", f"/people/{quote(GROUP, safe='')}", "/me", "/projects"] * (width == 390)
+    for number, address in enumerate([*of_people, *addresses(pages)]):
         page.goto(pages.url + address)
+        page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
         over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         found = Axe().run(page).response["violations"] if number % every == 0 else []
         faults += [f"{address}: {each['id']} {each['nodes'][0]['html']}" for each in found]
@@ -183,6 +196,7 @@ def test_every_page_is_readable_by_everybody(
         foreign = page.locator("main :not(picture) > img").count() > 0
         faults += [f"{address}: owned"] * (page.title() == "owned" or foreign)
     context.close()
+    pages.ledger.people.end("berta")
     assert faults == []
 
 

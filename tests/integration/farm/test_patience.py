@@ -113,7 +113,9 @@ def test_all_of_a_laboratory_behind_one_address_are_answered(port: int, seed: in
                 each.sendall(HEAD)
 
 
-def test_a_slow_body_ends_and_one_that_comes_does_not(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_body_is_told_so_and_ends_and_one_that_comes_does_not(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(patience, "BODY_S", 1.0)
     monkeypatch.setattr(patience, "LEAST_BYTES_PER_S", 10)
     with closing(sent(port, BODY + b"x")) as slow, closing(sent(port, BODY)) as steady:
@@ -121,7 +123,8 @@ def test_a_slow_body_ends_and_one_that_comes_does_not(port: int, monkeypatch: py
             steady.sendall(b"x" * 100)
             time.sleep(0.2)
         assert steady.recv(12) == b"HTTP/1.1 200"
-        assert has_ended(slow)
+        told = b"".join(iter(lambda: slow.recv(4096), b""))
+    assert told.startswith(b"HTTP/1.1 408 Request Timeout") and json.loads(told.partition(b"\r\n\r\n")[2])["remedy"]
 
 
 def test_room_is_set_apart_for_all_that_come_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlencode
@@ -59,6 +60,9 @@ PAGES: dict[str, tuple[Role, str]] = {
     "/charts/{board}/{number:int}.svg": (VIEW, "farm"),
     "/links": (VIEW, "any"),
     "/me": (VIEW, "any"),
+    "/projects": (VIEW, "any"),
+    "/people": (ADMIN, "farm"),
+    "/people/{name}": (ADMIN, "farm"),
     "/audit": (ADMIN, "farm"),
     "/glossary": (VIEW, "any"),
 }
@@ -111,8 +115,21 @@ class Web:
     def address(self, path: str, owner: str = "somebody") -> str:
         experiment, job = self.lab.experiments[owner]
         named = {"{id}": job if path.startswith("/jobs") else experiment, "{serial:path}": "A", "{form}": "csv",
-                 "{board}": "experiment", "{number:int}": str(boards()["experiment"].panels[0].number)}  # fmt: skip
+                 "{board}": "experiment", "{number:int}": str(boards()["experiment"].panels[0].number),
+                 "{name}": "none"}  # fmt: skip
         return re.sub(r"\{[^}]*\}", lambda each: quote(named[each[0]], safe=""), path)
+
+    def press(self, path: str, button: str, name: str, /, **fields: str) -> str:
+        """Send a form of a page as the page has it, with fields of one's own, and return what the next page tells."""
+        forms = re.findall(r'<form method="post" action="([^"]+)"(.*?)<button[^>]*>([^<]*)</button>',
+                           self.ask(path, name)[2], re.DOTALL)  # fmt: skip
+        action, inside, _ = next(each for each in forms if each[2] == button)
+        hidden = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', inside)
+        kept = {key: unescape(value) for key, value in hidden}
+        assert fields.keys() <= {*re.findall(r' name="([^"]*)"', inside)}, (button, inside)
+        status, headers, _ = self.ask(unquote(action).replace(" ", "%20"), name, {**kept, **fields})
+        assert status == 303 and headers["Location"] == path
+        return said(headers)
 
 
 def said(headers: http.client.HTTPMessage) -> str:
@@ -154,17 +171,19 @@ def test_every_page_takes_exactly_its_right(web: Web) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_button_takes_exactly_the_right_of_its_act(web: Web) -> None:
-    wrong = list[str]()
-    for act, name, mine in itertools.product(ON_PAGES, web.lab.tokens, (True, False)):
+def test_every_button_takes_exactly_the_right_of_its_act(web: Web, seed: int) -> None:
+    chance, wrong = random.Random(seed), list[str]()
+    for act, name in itertools.product(ON_PAGES, web.lab.tokens):
         route = f"POST /acts/{act.replace(' ', '-')}"
         place, role = web.lab.roles.get(name, ("", None))
-        body = web.lab.called(route, name if mine else "somebody")[1]
-        target = next(iter(body.values()), "")
-        told = web.act(act, name, target=target[0] if isinstance(target, list) else target)
-        refused = "may not" in told or "there is no experiment or job" in told
-        if refused is allowed(route, place, role, mine):
-            wrong.append(f"{act} as {name}, {'own' if mine else 'not own'}: {told}")
+        may = {mine: allowed(route, place, role, mine) for mine in (True, False)}
+        for mine in may if may[True] is not may[False] else [chance.random() < 0.5]:
+            body = web.lab.called(route, name if mine else "somebody")[1]
+            target, *more = [each[0] if isinstance(each, list) and each else each for each in body.values()] or [""]
+            told = web.act(act, name, target=target, **dict(zip([*body][1:], more, strict=True)))
+            refused = "may not" in told or "there is no experiment or job" in told
+            if refused is may[mine]:
+                wrong.append(f"{act} as {name}, {'own' if mine else 'not own'}: {told}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -305,6 +324,61 @@ def test_a_person_sets_a_password_by_a_link_and_logs_in(web: Web) -> None:
     assert [row.who for row in lab.ledger.audit.newest(2, act="set password")] == ["carla", "carla"]
     lab.ask("POST /acts/remove-person", lab.own, {"name": "carla"})
     assert web.send("/sign-in", "", {"name": "carla", "password": again["password"]})[0] == 403
+
+
+def test_who_administers_lets_people_in_by_the_pages_alone(web: Web) -> None:
+    lab, owner, rules = web.lab, "farm.administer", "vision.administer"
+    assert "may use this farm" in web.press("/people", "Let them in", owner, target="dora")
+    assert "may use this farm" in web.press("/people", "Let them in", owner, target="ci", service="yes")
+    assert "may use this farm" in web.press("/people", "Add it", owner, target="screens")
+    assert "no role" in web.press("/people/screens", "Give it", owner, role="owner")
+    assert "has the role operate in the farm" in web.press("/people/screens", "Give it", owner, role="operate")
+    assert "in the group screens" in web.press("/people/dora", "Join it", owner, target="screens")
+    link = web.press("/people/dora", "Make a link that sets the password", owner)
+    words = {"password": "many words in a row", "again": "many words in a row"}
+    status, headers, _ = web.send("/password", "", {**words, "token": link.rpartition("/password#")[2]})
+    session = headers["Set-Cookie"].partition(";")[0].partition("=")[2]
+    assert status == 303 and "/do/hold" in web.send("/devices/A", session)[2], "by the group"
+    assert web.send("/people", session)[0] == web.send("/people/dora", session)[0] == 403
+    assert "Make a link" not in web.ask("/people/ci", owner)[2], "a program has no password"
+    told = web.press("/people/ci", "Make it", owner, most="view", project="vision", until="2 h", note="builds")
+    token = told.split()[-1]
+    assert lab.ask("GET /me", token)[0] == 403, "it has no role"
+    assert "has the role submit in the project vision" in web.press(
+        "/people/ci", "Give it", owner, role="submit", project="vision"
+    )
+    assert lab.ask("GET /me", token)[2]["projects"] == {"vision": "view"}
+    page = web.ask("/people/ci", owner)[2]
+    assert "token for the API: builds" in page and token not in page
+    assert "counts no more" in web.press("/people/ci", "Revoke", owner) and lab.ask("GET /me", token)[0] == 401
+    assert "has the role view in the project vision" in web.press(
+        "/projects", "Give it", rules, target="dora", role="view", project="vision"
+    )
+    assert "may not" in web.act("grant role", rules, target="dora", role="view", project="speech")
+    page = web.ask("/projects", rules)[2]
+    assert "dora (view)" in page and "speech" not in page and "/do/set%20project" not in page
+    assert (
+        "dora (view)" in web.ask("/projects", "vision.view")[2] and "/do/" not in web.ask("/projects", "vision.view")[2]
+    )
+    assert "share of 2.5, 40 phone-hours a week" in web.press(
+        "/projects", "Change it", owner, target="vision", share="2.5", phone_hours="40", most_waiting=""
+    )
+    assert "is no number" in web.press("/projects", "Change it", owner, target="vision", share="many")
+    assert "a share of 2.5" in web.press("/projects", "Change it", owner, target="vision", phone_hours="0")
+    assert "not in the group screens" in web.press("/people/dora", "Take out", owner)
+    status, _, page = web.send("/devices/A", session)
+    assert status == 200 and "/do/hold" not in page
+    assert "End it" in web.ask("/people/dora", owner)[2] and "counts no more" in web.press(
+        "/people/dora", "End it", owner
+    )
+    assert web.send("/devices/A", session)[0] == 303, "the session has ended"
+    assert "may not use this farm" in web.press("/people/dora", "Remove dora", owner)
+    assert "dora (view)" not in web.ask("/projects", owner)[2]
+    assert "may use this farm" in web.press("/people/dora", "Let them in again", owner)
+    shown = web.ask("/audit?act=grant+role&how=refused&who=vision.administer", owner)[2]
+    assert shown.count("<tr>") == 2 and "refused: it takes the role administer in the project speech" in shown
+    assert "Nobody has done such a thing" in web.ask("/audit?act=grant+role&who=nobody", owner)[2]
+    assert "None that counts" in web.ask("/people/dora", owner)[2] and web.ask("/people/nobody", owner)[0] == 404
 
 
 def test_a_public_link_shows_one_thing_until_it_ends(web: Web) -> None:

@@ -196,7 +196,7 @@ FINE: dict[str, Args] = {
     "import bundle": of(BUNDLE),
     "import samples": of(TABLE),
 }
-"""The deeds of each act on the stage. `restore`, `screenshot` and `shell` are of phones: tests/integration/farm."""
+"""The deeds of each act on the stage. `restore`, `screenshot`, `shell` and `mirror` are of phones (test_by_hand)."""
 REFUSED: dict[str, Args] = {
     "submit": of(make.experiment(name="new", devices=make.DeviceChoice(where='serial == "Z"')), Path()),
     "cancel": of("running", "nothing"),
@@ -237,6 +237,7 @@ REFUSED: dict[str, Args] = {
     "import samples": of(BENCH),
     "screenshot": of("A"),
     "shell": of("B", ["id"]),
+    "mirror": of("A"),
 }
 NOTHING: dict[str, Args] = {
     "cancel": of("failed"),
@@ -302,7 +303,7 @@ def test_an_act_leaves_one_row_with_its_actor_and_its_words_or_nothing(act: str,
 
 
 def test_all_acts_are_drawn() -> None:
-    assert FINE.keys() | {"restore", "screenshot", "shell"} == ACTS.keys()
+    assert FINE.keys() | {"restore", "screenshot", "shell", "mirror"} == ACTS.keys()
     assert FIELDS.keys() | {"restore", "screenshot", "shell"} == ON_PAGES.keys()
     assert REFUSED.keys() == ACTS.keys() - {"submit jobs", "add host", "begin night", "schedule suite"}, "these replace"
 
@@ -336,6 +337,17 @@ FIELDS = {
     "create own token": {"target": "anna", "until": "3 h", "note": "laptop"},
     "create link": {"target": "failed", "until": "3 h", "note": "the reviewers"},
     "revoke link": {"target": str(LINK)},
+    "add person": {"target": "berta", "service": "yes"},
+    "add group": {"target": "screens"},
+    "join group": {"target": "cameras", "people": "anna"},
+    "leave group": {"target": "cameras", "people": "bruno"},
+    "grant role": {"target": "anna", "role": "submit", "project": "vision"},
+    "revoke role": {"target": "anna", "project": "vision"},
+    "remove person": {"target": "anna"},
+    "create token": {"target": "anna", "most": "view", "until": ""},
+    "invite person": {"target": "anna"},
+    "add project": {"target": "speech", "share": "", "most_waiting": ""},
+    "set project": {"target": "vision", "share": "2", "most_waiting": ""},
     "reserve": {"target": "A", "begins": "1 h", "until": "2 h", "name": "vision"},
     "unreserve": {"target": "1"},
     "describe": {"target": "A", "labels": "rack=3", "owner": "anna"},

@@ -17,6 +17,7 @@ from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.errors import DeviceBusy, SpecError, Unsupported
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.waiting import WaitKind
+from orchestrator.model.people import Kind
 from orchestrator.model.quantity import parse_moment
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.scheduler import Scheduler
@@ -156,6 +157,34 @@ def test_what_is_reserved_is_told_before_and_kept_afterwards(
     jobs = expand(make.many(1), "e-2", [make.device("A")]).jobs
     ledger.submit("e-2", make.many(1), jobs, project="vision")
     assert [a.job.experiment_id for a in eventually(lambda: scheduler.tick().placed)] == ["e-2"]
+
+
+def test_what_a_group_has_is_for_who_belongs_to_it_at_that_moment(
+    farm: Settings, redis: Redis, ledger: Ledger, host: Host, seed: int
+) -> None:
+    where, chance, people = site(farm, ledger, redis), random.Random(seed), ["anna", "bob", "carla"]
+    for each in people:
+        ledger.people.add(each, Kind.PERSON)
+    acts.groups.add_group(where, by("me"), "cameras")
+    with pytest.raises(SpecError, match="cameras has no device for good"):
+        acts.reserving.reserve(where, by("me"), ["A"], name="cameras")
+    acts.reserving.reserve(where, by("me"), ["A"], until=time.time() + 3600, name="cameras")
+    scheduler, inside = Scheduler(farm, ledger, redis), set[str]()
+    for number, who in enumerate(chance.choices(people, k=6)):
+        change = chance.choice([acts.groups.join_group, acts.groups.leave_group])
+        change(where, by("me"), "cameras", [who])
+        inside = inside | {who} if change is acts.groups.join_group else inside - {who}
+        asks = chance.choice(people)
+        jobs = expand(make.many(1), f"of-{number}", [make.device("A")]).jobs
+        ledger.submit(f"of-{number}", make.many(1), jobs, by=asks)
+        turn = scheduler.tick()
+        assert [each.job.experiment_id for each in turn.placed] == [f"of-{number}"] * (asks in inside)
+        told = {each.text.partition(" until")[0] for each in turn.waiting.values()}
+        assert told == ({"reserved for cameras"} if asks not in inside else set())
+        ledger.cancel(f"of-{number}")
+        host.claim()
+        host.finish()
+        scheduler.tick()
 
 
 def test_whatever_is_reserved_a_device_has_one_holder_at_a_time(ledger: Ledger, seed: int) -> None:

@@ -8,6 +8,7 @@ import io
 import json
 import random
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -19,6 +20,7 @@ from starlette.testclient import TestClient
 
 from dashboards import web
 from dashboards.web.access import Access
+from farm.cli import main
 from farm.join import new_secret
 from orchestrator import acts
 from orchestrator.acts import Actor, Door, Site
@@ -103,6 +105,24 @@ def stage(far: Far, lab: Wiring) -> Far:
     return far
 
 
+def test_scrcpy_gets_the_phone_of_who_holds_it_by_the_host_s_adb(
+    stage: Far, lab: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A program of this name stands for it: it asks adb for the phone, as scrcpy does, and tells what it got."""
+    where = {"STATE": stage.site.settings.state, "REDIS_URL": stage.site.settings.redis_url, "HOST": "lab2"}
+    for name, value in {**where, "ADB_PORT": lab.server.port, "ADB_PATH": shutil.which(lab.server.path)}.items():
+        monkeypatch.setenv(f"FARM_{name}", str(value))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["devices", "mirror", lab.serial]) != 0 and "apt install scrcpy" in capsys.readouterr().err
+    program = tmp_path / "scrcpy"
+    program.write_text(f'#!/bin/sh\n"$ADB" -s "$2" shell getprop ro.serialno > {tmp_path}/told\nexit 3\n')
+    program.chmod(0o755)
+    assert main(["devices", "mirror", lab.serial]) != 0 and "nobody holds" in capsys.readouterr().err
+    stage.ledger.standing.hold([lab.serial], "anna")
+    assert main(["devices", "mirror", lab.serial]) == 3 and (tmp_path / "told").read_text() == f"{lab.serial}\n"
+    assert [row.act for row in stage.ledger.audit.newest(1)] == ["mirror"]
+
+
 def test_a_phone_by_hand_is_its_holder_s_and_the_operators_while_nothing_runs_there(
     stage: Far, lab: Wiring, seed: int
 ) -> None:
@@ -133,6 +153,12 @@ def test_a_phone_by_hand_is_its_holder_s_and_the_operators_while_nothing_runs_th
     assert picture.size[0] < picture.size[1] and len(picture.getcolors() or ()) == 2
     assert lab.serial in picture.text["Comment"] and "virtual" in picture.text["Comment"]  # type: ignore[attr-defined]
     assert not stage.redis.keys("farm:asked:*") + stage.redis.keys("farm:answer:*")
+    ledger.standing.end_hold(lab.serial)
+    ledger.standing.hold([lab.serial], "anna")
+    with pytest.raises(Unsupported, match="it is on host lab2, and this is testhost"):
+        acts.by_hand.mirror(stage.site, Actor("anna", Door.API, PEOPLE["anna"]), lab.serial)
+    with pytest.raises(NotAllowed):
+        acts.by_hand.mirror(stage.site, Actor("bob", Door.API, PEOPLE["bob"]), lab.serial)
     with pytest.raises(Unsupported, match="a workstation of host lab2"):
         acts.by_hand.screenshot(stage.site, BOSS, "cpu")
     stage.announce(lab.serial, chance.randrange(OLDEST_PROTOCOL, by_hand.PROTOCOL))

@@ -71,7 +71,14 @@ class AdbServer:
         """The words by which a person's `adb` reaches this server."""
         if self.socket is None:
             return f"adb -P {self.port}"
-        return f"ADB_SERVER_SOCKET=localfilesystem:{self.socket} adb"
+        return f"ADB_SERVER_SOCKET={self.variables['ADB_SERVER_SOCKET']} adb"
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment in which any `adb` reaches this server."""
+        if self.socket is None:
+            return {"ANDROID_ADB_SERVER_PORT": str(self.port)}
+        return {"ADB_SERVER_SOCKET": f"localfilesystem:{self.socket}"}
 
     def check(self, *, deadline_s: float = 5.0) -> str:
         """Compare the server's version with the binary's; returns it, e.g. `41`.

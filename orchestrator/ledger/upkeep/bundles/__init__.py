@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.ledger.incoming.imports import Last
 
-from .read import Brought, take_in
+from .read import Brought, Keep, take_in
 from .write import write
 
-__all__ = ["Brought", "Last", "take_in", "write"]
+__all__ = ["Brought", "Keep", "Last", "take_in", "write"]

@@ -60,22 +60,23 @@ class Brought:
     origin: Origin
     blocks: int
     created: bool
-    """False: it was here already, and nothing was changed."""
+    """False: it was here already, and nothing of it was changed."""
     files: int = 0
-    """The files of models and inputs that came with it."""
+    """The files of models and inputs that came with it and were not here."""
 
 
-Keep = Callable[[IO[bytes], str], object]
-"""Keeps a file under the SHA-256 that it must have. Raises ValueError, OSError."""
+Keep = Callable[[IO[bytes], str], bool]
+"""Keeps a file under the SHA-256 that it must have; returns whether it was not here. Raises ValueError, OSError."""
 
 
 def take_in(
     ledger: Ledger, file: Path, keep: Keep | None = None, note: Callable[[Brought], Last] | None = None
 ) -> Brought:
     """Store the experiment of a bundle, all or nothing. Its name, its id and the serials of its devices bear the lab's
-    name, so none is taken for one of this farm. `keep`: for files that it brings (None: they are left); `note`: gives
-    what is done in the transaction in which it comes to be. Raises SetupError for a file that is no bundle, or not a
-    whole one."""
+    name, so none is taken for one of this farm. One that is here already gets the files that it lacks.
+
+    `keep`: for files that it brings (None: they are left); `note`: gives what is done in the transaction in which it
+    comes to be. Raises SetupError for a file that is no bundle, or not a whole one."""
     with _opened(file) as bundle:
         manifest = _manifest(bundle, file)
         here = _Here(manifest)
@@ -89,17 +90,18 @@ def take_in(
         except FAULTS as e:
             _refuse(file, EXPERIMENT, e)
         if here.experiment in ledger.experiment_names():
-            return Brought(here.experiment, here.origin, 0, created=False)
-        blocks = _Blocks(here, templates)
-        files = len(manifest.files) if keep is not None else 0
+            again = Brought(here.experiment, here.origin, 0, False, _keep_files(bundle, file, manifest, keep))
+            if again.files and note is not None:
+                note(again)(None)
+            return again
+        blocks, files = _Blocks(here, templates), 0
 
         def last(connection: Connection | None) -> None:
             if note is not None:
                 note(Brought(here.experiment, here.origin, blocks.count, True, files))(connection)
 
         try:
-            if keep is not None:
-                _keep_files(bundle, file, manifest, keep)
+            files = _keep_files(bundle, file, manifest, keep)
             created = ledger.adopt(
                 here.experiment,
                 experiment.model_copy(update={"name": here.name}),
@@ -116,14 +118,17 @@ def take_in(
     return Brought(here.experiment, here.origin, blocks.count, created, files)
 
 
-def _keep_files(bundle: ZipFile, file: Path, manifest: Manifest, keep: Keep) -> None:
-    for name in manifest.files:
+def _keep_files(bundle: ZipFile, file: Path, manifest: Manifest, keep: Keep | None) -> int:
+    """Return how many were not here."""
+    new = 0
+    for name in manifest.files if keep is not None else ():
         try:
             with bundle.open(FILES + name) as source:
-                keep(source, name)
+                new += keep(source, name)  # type: ignore[misc]
         except (OSError, ValueError) as e:
             remedy = "make room on the farm's disk" if isinstance(e, OSError) else REMEDY
             raise SetupError(f"{file}: its file {name} cannot be kept: {e}", remedy=remedy) from e
+    return new
 
 
 @contextmanager
