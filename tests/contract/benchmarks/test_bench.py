@@ -1,4 +1,4 @@
-"""The smallest benchmark as a process: ours and onnxruntime on LeNet."""
+"""A small benchmark as a process: ours and onnxruntime on a network of few programs, which are built in a moment."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.slow
 def test_ours_and_onnxruntime_agree_and_are_timed(agent_binary: Path, tmp_path: Path, asked: Asked) -> None:
     out = tmp_path / "raw.json"
-    chosen = ("--networks", "lenet", "--contenders", "ours CPU,ours OpenCL,onnxruntime", "--threads", "1")
+    chosen = ("--networks", "classifier_784", "--contenders", "ours CPU,ours OpenCL,onnxruntime", "--threads", "1")
     done = bench(*chosen, *QUICK, "--binary", str(agent_binary), "-o", str(out))
     assert done.returncode == 0, done.stderr
     (found,) = read(out).networks
@@ -50,9 +50,9 @@ def test_ours_and_onnxruntime_agree_and_are_timed(agent_binary: Path, tmp_path: 
     for row in found.rows:
         assert row.error is not None and row.error < 1e-4
         assert row.cold and row.warm and row.steady and row.steady.rounds == 2
-    assert "| lenet | ours OpenCL |" in done.stdout
+    assert "| classifier_784 | ours OpenCL |" in done.stdout
     status, said, _ = asked("--table", str(out))
-    assert status == 0 and "### lenet" in said
+    assert status == 0 and "### classifier_784" in said
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+import scipy  # its parts are imported when they are asked for
 
 from orchestrator.analysis.comparison import SideRow, compare
 from orchestrator.analysis.comparison.metrics import FAMILY_LEVEL
@@ -61,9 +61,9 @@ def test_tables_without_a_difference_hardly_alarm(world: object, gross: float, s
     95 % hold the truth in 94.86 % (40 seeds), or more. The draws pass a bound in one of 100 000 runs."""
     found = (pairs if world is pairs else beside_ten)(np.random.default_rng(seed), 1.0, gross)
     alarms = told(found).reshape(TABLES, ROWS).any(axis=1).sum()
-    assert alarms <= binom.isf(1e-5, TABLES, 0.006)
+    assert alarms <= scipy.stats.binom.isf(1e-5, TABLES, 0.006)
     within = bounds(found)
-    assert ((within.low <= 0) & (within.high >= 0)).sum() >= binom.ppf(1e-5, ROWS * TABLES, 0.9486)
+    assert ((within.low <= 0) & (within.high >= 0)).sum() >= scipy.stats.binom.ppf(1e-5, ROWS * TABLES, 0.9486)
 
 
 def test_a_regression_is_found_beside_gross_blocks(seed: int) -> None:

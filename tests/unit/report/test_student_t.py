@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 import pytest
+import scipy  # its parts are imported when they are asked for
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy.special import betainc, fdtrc, stdtrit
 
 from orchestrator.analysis.incomplete_beta import LARGEST, f_tail, incomplete_beta
 from orchestrator.analysis.student_t import t_quantile
@@ -19,19 +19,23 @@ FREEDOM = st.integers(1, 1000)
 
 @given(SIZES, SIZES, st.floats(0, 1))
 def test_incomplete_beta(a: float, b: float, x: float) -> None:
-    assert incomplete_beta(a, b, x) == pytest.approx(betainc(a, b, x), rel=1e-9, abs=1e-10)
+    assert incomplete_beta(a, b, x) == pytest.approx(scipy.special.betainc(a, b, x), rel=1e-9, abs=1e-10)
 
 
 @example(1, 8, 1e-14)
 @given(FREEDOM, FREEDOM, st.floats(0, 100))
 def test_tail_of_f(freedom: int, of_divisor: int, value: float) -> None:
-    assert f_tail(freedom, of_divisor, value) == pytest.approx(fdtrc(freedom, of_divisor, value), rel=1e-9, abs=1e-12)
+    assert f_tail(freedom, of_divisor, value) == pytest.approx(
+        scipy.special.fdtrc(freedom, of_divisor, value), rel=1e-9, abs=1e-12
+    )
 
 
 @given(st.floats(1e-6, 1 - 1e-6), st.floats(0.5, 1e6))
 def test_quantile_of_t(probability: float, freedom: float) -> None:
     """Degrees of freedom that are left to SciPy are among these."""
-    assert t_quantile(probability, freedom) == pytest.approx(stdtrit(freedom, probability), rel=1e-9, abs=1e-9)
+    assert t_quantile(probability, freedom) == pytest.approx(
+        scipy.special.stdtrit(freedom, probability), rel=1e-9, abs=1e-9
+    )
 
 
 def test_what_is_too_large_is_refused() -> None:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import asyncssh
 import nbformat
 import numpy as np
 import onnx
@@ -43,6 +42,8 @@ def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
     """A server of ssh on this machine, by a key made for it; how to call it."""
     client = required("ssh")
     folder = tmp_path_factory.mktemp("ssh")
+    import asyncssh  # a third of a second: each worker reads this file, one runs it
+
     key = asyncssh.generate_private_key("ssh-ed25519")
     key.write_private_key(folder / "key")
     (folder / "key").chmod(0o600)

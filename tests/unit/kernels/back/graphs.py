@@ -35,6 +35,13 @@ def some(names: Iterable[T], count: int, salt: str = "") -> list[T]:
     return [every[index] for index in sorted(rng.sample(range(len(every)), min(count, len(every))))]
 
 
+def halves(names: Iterable[T], salt: str = "") -> tuple[list[T], list[T]]:
+    """Return half of these, as drawn, and the others."""
+    every = list(names)
+    first = some(every, len(every) // 2, salt)
+    return first, [each for each in every if each not in first]
+
+
 @dataclass
 class Builder:
     """Writes a graph node by node; shapes of results are given."""
