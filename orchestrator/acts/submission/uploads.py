@@ -44,11 +44,11 @@ class Uploads:
 
     def held(self, sha256: str) -> Held:
         """Return how much of a file is there. Raises ModelFileError for what is no SHA-256."""
-        whole = self._place(sha256)
-        for path, is_whole in ((whole, True), (whole.with_suffix(PART), False)):
+        found, whole = Held(0, False), self._place(sha256)
+        for path in (whole.with_suffix(PART), whole):  # in this order: a part may become the whole between the looks
             with suppress(OSError):
-                return Held(path.stat().st_size, is_whole)
-        return Held(0, False)
+                found = Held(path.stat().st_size, path == whole)
+        return found
 
     def path(self, sha256: str) -> Path:
         """Return a whole file, whose time begins anew. Raises ModelFileError where it is not there."""
@@ -74,7 +74,7 @@ class Uploads:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as e:
                 raise KeyTaken(f"{sha256} is being sent by another request") from e
-            if not part.exists() or not os.path.samestat(part.stat(), os.fstat(file.fileno())):
+            if not _is_at(part, file):
                 raise KeyTaken(f"{sha256} has just been sent by another request")
             self._let(part, length)
             has = os.fstat(file.fileno()).st_size
@@ -105,6 +105,13 @@ class Uploads:
         if not re.fullmatch(r"[0-9a-f]{64}", sha256):
             raise ModelFileError(f"{sha256[:100]!r} is not a SHA-256: give its 64 hexadecimal digits in lower case")
         return self._folder / sha256
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:  # another request has just renamed or removed it
+        return False
 
 
 def _bytes(path: Path) -> int:

@@ -31,12 +31,12 @@ from farm.web.app import Hosts
 from farm.web.pages import Listening, app_of, config_of
 from orchestrator.acts import ACTS, RIGHTS
 from orchestrator.acts.submission.prepare import prepare
-from orchestrator.acts.submission.uploads import Uploads
+from orchestrator.acts.submission.uploads import Held, Uploads
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.client import client_of
 from orchestrator.ledger import Hold, Ledger
 from orchestrator.model.base import content_hash
-from orchestrator.model.errors import NotAllowed
+from orchestrator.model.errors import KeyTaken, NotAllowed
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.people import Kind, Role
 from orchestrator.system.config import Settings
@@ -613,6 +613,28 @@ def test_files_that_come_at_the_same_time_share_the_storage(seed: int, tmp_path:
     gone.unlink()
     kept = [path.stat().st_size for path in gone.parent.iterdir()]
     assert 0 < sum(kept) == stored <= most
+
+
+@pytest.mark.parametrize("look", range(3))
+def test_a_file_that_becomes_whole_between_two_looks_is_there(
+    look: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploads, name, asked, stat = Uploads(tmp_path, "vision", 1000), "a" * 64, itertools.count(), Path.stat
+    whole = tmp_path / "uploads" / "vision" / name
+    whole.parent.mkdir(parents=True)
+
+    def late(path: Path, **options: bool) -> os.stat_result:
+        if next(asked) == look:
+            with suppress(FileNotFoundError):
+                whole.with_suffix(".part").rename(whole)
+        return stat(path, **options)
+
+    whole.with_suffix(".part").write_bytes(b"x" * 100)
+    monkeypatch.setattr(Path, "stat", late)
+    assert uploads.held(name) in (Held(100, False), Held(100, True))
+    asked = itertools.count()
+    with suppress(KeyTaken), uploads.coming(name, 0, 100):
+        pass
 
 
 def test_an_answer_that_is_as_it_was_is_not_sent_again(lab: Lab) -> None:
