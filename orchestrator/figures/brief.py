@@ -87,7 +87,8 @@ def _values(block: BlockFigures, energies: dict[str, tuple[Value, float]]) -> It
         for basis, size_bytes in figures.items():
             if size_bytes:
                 yield f"memory/{basis}", float(size_bytes)
-    yield from ((name, value) for name, value in block.values.items() if QUANTITIES[name].margin is not None)
+    known = ((QUANTITIES.get(name), name, value) for name, value in block.values.items())
+    yield from ((name, value) for of, name, value in known if of and of.margin is not None)  # other versions know more
     if block.energy is not None and not is_short(block.energy):
         yield from ((name, estimate.value) for name, (estimate, _) in energies.items())
 

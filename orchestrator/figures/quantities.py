@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from orchestrator.model.record import Record
 
@@ -47,6 +47,17 @@ class Quantity(NamedTuple):
     """Its value in a block of sustained load, likewise."""
     of_every_block: bool = False
     """It is told where every good block has it: those that do, alone, are no fair sample."""
+    part: Literal["", "tokens", "sustained"] = ""
+    """The table of a report that it stands in; empty: `further`, where it has no figures of its own."""
+    column: str = ""
+    """Its column there; empty: its name with its unit."""
+    wide: bool = True
+    """False if a terminal has no room for its interval."""
+
+    @property
+    def table(self) -> str:
+        """The table of a report that follows from this declaration; empty where figures of its own stand elsewhere."""
+        return self.part or ("further" if self.of or self.of_load else "")
 
     def field(self, name: str) -> str:
         """Return its name in JSON: `prompt_tokens_per_s`."""
@@ -91,16 +102,6 @@ QUANTITIES: dict[str, Quantity] = {
         "Energy of one inference by each source of power; net of the idle power, or gross.",
         labels=(*POWER_LABELS, "basis"), margin=0.03, between=0.01,
     ),
-    "prompt energy": Quantity(
-        "J", "farm_results_prompt_token_energy_joules", 1.0,
-        "Energy of one token of a language model's prompts by each source of power, net of the idle power.",
-        labels=(*POWER_LABELS, "basis"), margin=0.03, between=0.01,
-    ),
-    "generated energy": Quantity(
-        "J", "farm_results_generated_token_energy_joules", 1.0,
-        "Energy of one token that a language model generates, behind the first, net of the idle power.",
-        labels=(*POWER_LABELS, "basis"), margin=0.03, between=0.01,
-    ),
     "power": Quantity(
         "W", "farm_results_power_watts", 1.0,
         "Mean power by each source of power: under load, and idle before and after it.",
@@ -115,52 +116,67 @@ QUANTITIES: dict[str, Quantity] = {
         "1/s", "farm_results_prompt_tokens_per_second", 1.0,
         "Tokens of a language model's prompts over the time to the first token.",
         margin=0.02, between=0.005, more_is_worse=False, of=answers.prompt_per_s,
+        part="tokens", column="prompt tokens/s",
     ),
     "generated tokens": Quantity(
         "1/s", "farm_results_generated_tokens_per_second", 1.0,
         "Tokens that a language model generates over the time that they took, where it is told behind the first one.",
         margin=0.02, between=0.005, more_is_worse=False, of=answers.generated_per_s,
+        part="tokens", column="generated tokens/s",
     ),
     "first token": Quantity(
         "ms", "farm_results_first_token_seconds", 1e-3, "From the start of a prompt to the first token of its answer.",
-        margin=0.02, between=0.005, of=answers.first_token_ms,
+        margin=0.02, between=0.005, of=answers.first_token_ms, part="tokens", column="first token ms", wide=False,
     ),
     "between tokens": Quantity(
         "ms", "farm_results_between_tokens_seconds", 1e-3, "From one token to the next, the median of a block.",
-        margin=0.02, between=0.005, of=answers.between_tokens_ms,
+        margin=0.02, between=0.005, of=answers.between_tokens_ms, part="tokens", column="between tokens ms", wide=False,
     ),
     "between tokens p99": Quantity(
         "ms", "farm_results_between_tokens_p99_seconds", 1e-3,
         "From one token to the next, the 99th percentile of a block.",
-        margin=0.10, between=0.02, of=answers.between_tokens_p99_ms,
+        margin=0.10, between=0.02, of=answers.between_tokens_p99_ms, part="tokens", column="p99", wide=False,
+    ),
+    "prompt energy": Quantity(
+        "J", "farm_results_prompt_token_energy_joules", 1.0,
+        "Energy of one token of a language model's prompts by each source of power, net of the idle power.",
+        labels=(*POWER_LABELS, "basis"), margin=0.03, between=0.01, part="tokens", column="J/prompt token", wide=False,
+    ),
+    "generated energy": Quantity(
+        "J", "farm_results_generated_token_energy_joules", 1.0,
+        "Energy of one token that a language model generates, behind the first, net of the idle power.",
+        labels=(*POWER_LABELS, "basis"), margin=0.03, between=0.01, part="tokens", column="J/token",
     ),
     "tokens per battery percent": Quantity(
         "", "farm_results_tokens_per_battery_percent", 1.0,
         "Tokens that a hundredth of the battery's charge generates, by all that the phone draws meanwhile.",
         margin=0.03, between=0.01, more_is_worse=False, of=answers.tokens_per_percent,
+        part="tokens", column="tokens per %", wide=False,
     ),
     "model size": Quantity(
         "B", "farm_results_model_bytes", 1.0, "Size of a language model's file.", has_interval=False,
-        margin=0.01, of=answers.model_bytes,
+        margin=0.01, of=answers.model_bytes, part="tokens", column="model", wide=False,
     ),
     "plateau": Quantity(
         "1/s", "farm_results_plateau_units_per_second", 1.0,
         "Speed of a sustained load before it first falls: inferences, or tokens behind an answer's first.",
         margin=0.02, between=0.005, more_is_worse=False, of_load=attrgetter("per_s"),
+        part="sustained", column="plateau units/s",
     ),
     "sustained": Quantity(
         "1/s", "farm_results_sustained_units_per_second", 1.0,
         "Speed in the last third of a sustained load: inferences, or tokens behind an answer's first.",
         margin=0.02, between=0.005, more_is_worse=False, of_load=attrgetter("sustained_per_s"),
+        part="sustained", column="sustained units/s",
     ),
     "plateau end": Quantity(
         "s", "farm_results_plateau_end_seconds", 1.0,
         "From the beginning of a sustained load to where its speed first falls.",
-        of_load=attrgetter("end_s"), of_every_block=True,
+        of_load=attrgetter("end_s"), of_every_block=True, part="sustained", column="end s",
     ),
     "until throttled": Quantity(
         "units", "farm_results_units_until_throttled", 1.0,
         "Inferences, or tokens behind an answer's first, of a sustained load until its speed first falls.",
-        of_load=attrgetter("units"), of_every_block=True,
+        of_load=attrgetter("units"), of_every_block=True, part="sustained", column="until then", wide=False,
     ),
 }  # fmt: skip

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from orchestrator.analysis.statistics import CanaryWord, Figure, Summary, Throughput, Verdict, setup, told_of
+from orchestrator.analysis.statistics import CanaryWord, Figure, Summary, Throughput, Verdict, setup
 from orchestrator.analysis.stopping_rule import Need
 from orchestrator.model.record import ConditionProof
 
 from . import wording
 from .comparisons import backends, pays_from, published
 from .content import Content
-from .parts import answers, limits, predictions, stopped, sustained, training
+from .parts import answers, limits, predictions, stopped, sustained, told, training
 from .section import Column, Section
 from .wording import EnergyRow
 
 SHOWN_REASONS = 2
 SETUP = "setup"
-TOKENS = {
-    "prompt tokens": ("prompt tokens/s", True), "generated tokens": ("generated tokens/s", True),
-    "first token": ("first token ms", False), "between tokens": ("between tokens ms", False),
-    "between tokens p99": ("p99", False), "prompt energy": ("J/prompt token", False),
-    "generated energy": ("J/token", True), "tokens per battery percent": ("tokens per %", False),
-    "model size": ("model", False),
-}  # fmt: skip
-"""Quantities of answers, with their columns, and whether a terminal has room for their intervals."""
 SHOWN_SHARE = 0.01
 """The step's share of the set-up time."""
 SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers")
@@ -37,7 +29,8 @@ def sections(content: Content) -> list[Section]:
         *predictions.sections(content.agreements),
         *_energies(content.summaries, content.experiment.workload.sample.replace("inference", "inf.")),
         _throughput(content.summaries),
-        _tokens(content.summaries),
+        told.tokens(content.summaries),
+        told.further(content.summaries),
         answers.section(content.answers),
         backends(content),
         pays_from(content),
@@ -134,28 +127,6 @@ def _throughput(summaries: Sequence[Summary]) -> Section:
         f"{wording.LEVELS}."
     )
     return Section("throughput", "Throughput", note, columns, tuple(rows))
-
-
-def _tokens(summaries: Sequence[Summary]) -> Section:
-    """Prompt and generation of language models, each with its interval."""
-    names = wording.naming(summaries)
-    rows = [
-        (*_where(summary, names), *(text for name in TOKENS for text in told.get(name, ("", ""))))
-        for summary in summaries
-        if TOKENS.keys() & (told := {each.metric: wording.told(each) for each in reversed(told_of(summary))}).keys()
-    ]
-    columns = (
-        Column("device"), Column("configuration"),
-        *(each for head, in_terminal in TOKENS.values()
-          for each in (Column(head, True), Column("interval", True, not in_terminal))),
-    )  # fmt: skip
-    note = (
-        "Tokens of a prompt over the time to the first token of its answer; tokens behind that one over the time from "
-        "it to the last. Of `p99` so many times from one token to the next are shorter. Energies are net of the idle "
-        "power, by the first source. Medians over blocks. "
-        f"{wording.LEVELS}."
-    )
-    return Section("tokens", "Tokens of language models", note, columns, tuple(rows))
 
 
 def _gain(one: Throughput) -> str:

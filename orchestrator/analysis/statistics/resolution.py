@@ -1,7 +1,7 @@
 """Decide whether a figure may be told: one whose interval says next to nothing is not, but what would resolve it.
 
-A figure is told where half its interval is at most half of it and the interval lies above zero. A difference, as net
-energy is, may truly be near zero: then only its bound is told.
+A figure is told where half its interval is at most half of it and the interval lies above zero, or is zero in every
+block, as counts are. A difference, as net energy is, may truly be near zero: then only its bound is told.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Unresolved(Model):
 def unresolved(value: float, interval: Interval | None, blocks: int, fixed: float = 0.0) -> Unresolved | None:
     """None of a figure that may be told, as one without interval is. `fixed`: what of half the interval stays however
     many blocks there are."""
-    if interval is None or (interval.low > 0 and interval.half_width <= MOST_HALF_WIDTH * value):
+    if interval is None or interval.low == interval.high == 0:  # a count of nothing is as sure as can be
+        return None
+    if interval.low > 0 and interval.half_width <= MOST_HALF_WIDTH * value:
         return None
     needs, most = None, MOST_HALF_WIDTH * value
     if most > fixed:

@@ -101,7 +101,7 @@ def figure(row: Compared, side: Literal["A", "B"], *, why: bool = False) -> str:
     if row.unit == "share":
         return wording.share(value)
     text = wording.number(value, row.unit)
-    return text if row.unit in ("B", "J") else f"{text} {row.unit}"
+    return text if row.unit in wording.WITH_UNIT else f"{text} {row.unit}".rstrip()
 
 
 def verdict_words(row: Compared, rows: int) -> str:

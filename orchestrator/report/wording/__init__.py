@@ -6,6 +6,7 @@ from .energies import EnergyRow, energy, energy_basis, energy_groups, power_sour
 from .exclusions import group_exclusions
 from .intervals import (
     LEVELS,
+    WITH_UNIT,
     change,
     ends,
     figure,

@@ -18,6 +18,8 @@ PROMISED_PERCENT = 95
 LEVELS = f"Intervals are at {PROMISED_PERCENT} % unless another level stands beside them"
 SCALED = ("J", "W")
 """Units that take `m` and `µ`."""
+WITH_UNIT = ("B", *SCALED)
+"""Units that stand beside each figure already, not at its column's head."""
 RATIO_DIGITS = 5
 """The most digits of a ratio with a narrow interval."""
 MOST_DECIMALS = 5

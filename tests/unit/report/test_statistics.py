@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from statistics import median
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.analysis.statistics import Latency, latency
+from orchestrator.analysis.statistics import Latency, latency, median_of
 from orchestrator.analysis.statistics.summary import _natural
 from orchestrator.figures import times_of
 from orchestrator.model.device import Api, Precision
@@ -170,3 +171,12 @@ def test_the_axis_says_which_start_is_cold_and_a_processor_compiles_nothing() ->
     assert [use.kind for use in summarised([record(plain, [2.0])], {plain.cell_id: plain})[0].setup] == ["none"]
     bare = record(plain, [2.0]).model_copy(update={"setup": ()})
     assert summarised([bare], {plain.cell_id: plain})[0].setup == ()
+
+
+@pytest.mark.parametrize("blocks", range(3, 6))
+def test_nothing_counted_is_told_and_now_and_then_something_is_not(blocks: int, seed: int) -> None:
+    told = median_of([0.0] * blocks)
+    assert (told.value, told.interval and told.interval.high, told.unresolved) == (0.0, 0.0, None)
+    few = [0.0] * (blocks - 1)
+    few.insert(Random(f"{seed}:{blocks}").randrange(blocks), 1.0)
+    assert median_of(few).value is None, "the range of so few blocks is from nothing to something"
