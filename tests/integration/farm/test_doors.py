@@ -46,8 +46,8 @@ DOES = [
     "projects add {} --share 2", "projects set nothing --share 2", "devices unreserve 99", "host drain nothing",
 ]  # fmt: skip
 ALONE = [
-    "compare ok-a ok-b", "plot ok-a", "import samples x.csv", "import --bundle x.zip", "ledger check", "best ok-a --axis x",
-    "records", "rank", "nightly schedule x.yaml", "host list",
+    "compare ok-a ok-b", "plot ok-a", "import samples x.csv", "import --bundle x.zip", "ledger check", "records",
+    "best ok-a --axis x", "rank", "host list",
 ]  # fmt: skip
 """Commands of the farm's machine alone."""
 ENDS = [each for each in Outcome if each is not Outcome.LOST]
