@@ -91,7 +91,8 @@ def draw(results: Sequence[Result], metric: str, title: str = "") -> Drawn:
         figure.legend(handles=handles, loc="outside upper right", ncols=len(backends))
         if title:
             axes.set_title(title)
-    return Drawn(figure, _caption(f"{title}: {axis}" if title else axis, shown))
+    missing = sum(_told(each, name) for one in results for each in one["quantities"] if each["value"] is None)
+    return Drawn(figure, _caption(f"{title}: {axis}" if title else axis, shown, missing))
 
 
 def _figures(of: Result) -> Iterator[dict[str, Any]]:
@@ -105,7 +106,7 @@ def _figures(of: Result) -> Iterator[dict[str, Any]]:
 
 def _dot(of: Result, name: str) -> Dot | None:
     for each in _figures(of):
-        if f"{each['metric']} {each['basis']} ".startswith(f"{name} ") and name.startswith(each["metric"]):
+        if _told(each, name):
             unit, scale = SCALES.get(each["unit"], (each["unit"], 1.0))
             ends = each["interval"] or {"low": each["value"], "high": each["value"]}
             return Dot(of, scale * each["value"], scale * ends["low"], scale * ends["high"], each["basis"], unit)
@@ -140,6 +141,10 @@ def saved(drawn: Drawn, kind: str) -> bytes:
 def _style() -> dict[str, Any]:
     look = {name: INK.get(value, value) if isinstance(value, str) else value for name, value in STYLE.items()}
     return {**look, "pdf.fonttype": 42, "savefig.facecolor": "white"}
+
+
+def _told(told: Mapping[str, Any], name: str) -> bool:
+    return name.startswith(told["metric"]) and f"{told['metric']} {told['basis']} ".startswith(f"{name} ")
 
 
 def _draw(axes: Axes, dot: Dot, y: float, colour: str) -> None:
@@ -204,10 +209,11 @@ def _value(name: str, value: object) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _caption(head: str, dots: Sequence[Dot]) -> str:
+def _caption(head: str, dots: Sequence[Dot], missing: int) -> str:
     sources = ", ".join(sorted({str(dot.of["source"]) for dot in dots}))
     blocks = sorted({int(dot.of["outcomes"].get("ok", 0)) for dot in dots})
     counted = f" of {blocks[0]}" + (f" to {blocks[-1]}" if len(blocks) > 1 else "") + " blocks"
     lines = "; a line is its interval as `farm results` tells it" if any(dot.low < dot.high for dot in dots) else ""
     hollow = "; hollow: fp16" if any(str(dot.of["precision"]).startswith("fp16") for dot in dots) else ""
-    return f"{head}. A dot is the figure{counted} on one device{lines}{hollow}. Measured on: {sources}."
+    left_out = f"; {missing} without a figure are left out" if missing else ""
+    return f"{head}. A dot is the figure{counted} on one device{lines}{hollow}{left_out}. Measured on: {sources}."

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
@@ -37,6 +38,8 @@ def results_of(chosen: random.Random, mode: str = "steady") -> list[dict[str, An
 def test_every_quantity_that_is_told_is_drawn_whole(mode: str, seed: int) -> None:
     chosen = random.Random(seed)
     results = results_of(chosen, mode)
+    for lost in chosen.sample([each for one in results for each in one["quantities"]], 5):
+        lost |= {"value": None, "interval": None}
     told = [(one, each) for one in results for each in one["quantities"] if each["value"] is not None]
     names = {each["metric"] for _, each in told}
     assert {"memory", "setup"} < names
@@ -45,16 +48,23 @@ def test_every_quantity_that_is_told_is_drawn_whole(mode: str, seed: int) -> Non
         basis = chosen.choice([each["basis"] for _, each in own])
         drawn = draw(results, f"{metric} {basis}".strip())
         axes = drawn.figure.axes[0]
-        spans = [line for line in axes.get_lines() if len(line.get_xdata()) == 2]
+        lines = [(line, [float(x) for x in np.asarray(line.get_xdata())]) for line in axes.get_lines()]
+        spans = [(line, xs) for line, xs in lines if len(xs) == 2]
         expected = [(one, each) for one, each in own if each["basis"] == basis]
         assert len(spans) == len(expected), (metric, basis)
         left, right = axes.get_xlim()
-        for (one, each), line in zip(expected, spans, strict=True):
+        for (one, each), (line, xs) in zip(expected, spans, strict=True):
             ends = each["interval"] or {"low": each["value"], "high": each["value"]}
             scale = {"J": 1e3, "B": 2.0**-20}.get(each["unit"], 1.0)
-            assert list(line.get_xdata()) == pytest.approx([scale * ends["low"], scale * ends["high"]])
-            assert left <= min(line.get_xdata()) <= max(line.get_xdata()) <= right
+            assert xs == pytest.approx([scale * ends["low"], scale * ends["high"]])
+            assert left <= min(xs) <= max(xs) <= right
             assert to_hex(line.get_color()) == BACKENDS.get(one["backend"], to_hex(line.get_color()))
+        missing = sum(
+            (each["metric"], each["basis"], each["value"]) == (metric, basis, None)
+            for one in results
+            for each in one["quantities"]
+        )
+        assert f"{missing} without a figure" in drawn.caption if missing else "without" not in drawn.caption
         labels = [text.get_text() for text in axes.get_yticklabels()]
         assert len(labels) == len(set(labels)) and all(len(each.splitlines()[0]) < 55 for each in labels)
         axis_words = {"number", "tile", "n"}
