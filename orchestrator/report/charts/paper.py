@@ -37,7 +37,7 @@ TITLES = {
     "memory": "peak memory",
     "setup": "set-up until the first inference",
 }
-"""Of other quantities the axis has the name."""
+"""Words of the axis; another quantity has its name there."""
 SCALES = {"J": ("mJ", 1e3), "B": ("MiB", 2.0**-20)}
 """Units as a figure shows them."""
 
