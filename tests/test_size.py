@@ -19,7 +19,7 @@ LINES = {
     "workers": 19_000,  # 30: records too long; 310: language models of packages; 100: versions of engines; 1_000: tools
     "device_agent": 19_550,  # 65: memory of a tree; 75: probabilities; 335: packed weights; 440: generation
     "virtual_phones": 8_325,  # 50: a screen; 55: phases of power
-    "farm": 14_770,  # 10: secrets at a terminal; 175: groups, certificates, proxies; 935: log in from afar, doors, shares
+    "farm": 14_770,  # 10: secrets at a terminal; 175: groups, certificates, proxies; 935: log in from afar, shares
     "dashboards": 7_095,  # 315: log-in by a provider; 190: forms of phones, links to nights; 965: people
     "client": 445,
     "benchmarks": 11_975,  # 60: pairs of engines; 30: llama.cpp; 210: people who read and submit; 350: tokens
