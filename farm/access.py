@@ -65,7 +65,7 @@ def existing_settings(state: Path | None) -> Settings:
     """The same of a state folder that a farm has used. Raises SetupError, naming the farms that run, for another."""
     settings = settings_of(state)
     if not (settings.state.is_dir() or settings.redis_url or settings.ledger_url):
-        raise SetupError(f"there is no state folder {settings.state}", remedy=_elsewhere(settings.state))
+        raise SetupError(f"there is no state folder {settings.state}", remedy=_elsewhere(settings))
     return settings
 
 
@@ -73,11 +73,11 @@ def existing_settings(state: Path | None) -> Settings:
 def open_ledger(settings: Settings, *, new: bool = False) -> Iterator[Ledger]:
     """The ledger; works whether or not a farm runs. `new`: make it where there is none.
 
-    Raises SetupError, ServiceDown.
+    Raises SetupError, ServiceDown; Unsupported as `find_ledger` does.
     """
     from orchestrator.ledger import Ledger
 
-    if not new:
+    if settings.server or not new:
         find_ledger(settings)
     with Ledger(settings.ledger) as ledger:
         yield ledger
@@ -133,7 +133,7 @@ def find_ledger(settings: Settings) -> None:
         raise host
     if missing and not settings.state.is_file():
         there = f"{settings.state} holds no ledger" if settings.state.is_dir() else f"there is no {settings.state}"
-        raise SetupError(f"no farm has run on this state folder: {there}", remedy=_elsewhere(settings.state))
+        raise SetupError(f"no farm has run on this state folder: {there}", remedy=_elsewhere(settings))
 
 
 def none_runs(settings: Settings) -> ServiceDown:
@@ -141,7 +141,7 @@ def none_runs(settings: Settings) -> ServiceDown:
     from farm import endpoints
 
     if endpoints.holder(settings.state) is None:
-        return ServiceDown(f"no farm runs on {settings.state}", remedy=_elsewhere(settings.state))
+        return ServiceDown(f"no farm runs on {settings.state}", remedy=_elsewhere(settings))
     if host := of_a_host(settings):
         return host
     remedy = "try again when `farm up` says that the farm is up"
@@ -160,14 +160,18 @@ def of_a_host(settings: Settings) -> ServiceDown | None:
     return ServiceDown(what, remedy="run this command on the machine of that farm")
 
 
-def _elsewhere(state: Path) -> str:
+def _elsewhere(settings: Settings) -> str:
     """The farms of this user that run, by the option that names them; how to start one here."""
     from farm import endpoints
+
+    state = settings.state
 
     found = [f"`--state {shlex.quote(str(each))}`" for each in endpoints.running()]
     more = f" and {len(found) - SHOWN_FARMS} more" if len(found) > SHOWN_FARMS else ""
     elsewhere = f"farms run on {', '.join(found[:SHOWN_FARMS])}{more} (or set FARM_STATE); " if found else ""
     start = f"`farm up --state {shlex.quote(str(state))}` (`--virtual 4` without phones)"
+    if known := endpoints.logged_in(settings):
+        elsewhere += f"you are logged in to {known.url}: for that one work in another folder, or set FARM_SERVER; "
     return f"{elsewhere}start one here in another terminal: {start}"
 
 

@@ -270,7 +270,8 @@ def log_in(settings: Settings, login: Login) -> Path:
 def chosen(settings: Settings, state: Path | None) -> Login | None:
     """Return the farm elsewhere that a command uses; None: the one here.
 
-    FARM_SERVER names it. Without it the log-in counts, where nothing names a farm here and no state folder is here.
+    FARM_SERVER names it. Without it the log-in counts, where nothing names a farm here and none runs or has run here.
+    A state folder that `farm infer` made for its plans is no farm.
     """
     if state is not None:
         return None
@@ -281,4 +282,4 @@ def chosen(settings: Settings, state: Path | None) -> Login | None:
             return known.model_copy(update={"token": settings.token}) if given else known
         return Login(url=settings.server, token=settings.token, ca=settings.tls_ca)
     here = settings.redis_url or settings.ledger_url or "state" in settings.model_fields_set
-    return None if here or settings.state.exists() else known
+    return None if here or settings.ledger_file.exists() or holder(settings.state) is not None else known

@@ -85,6 +85,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for variable, folder in DRIVER_CACHES.items():
         os.environ.setdefault(variable, str(Path.home() / ".cache" / folder))
+    for name in [each for each in os.environ if each.startswith("FARM_")]:
+        del os.environ[name]
+    os.environ["FARM_LOGIN"] = "/nonexistent/login.json"  # the farm that its user is logged in to is not a test's
     os.environ.pop("COLUMNS", None)  # xdist sets it in its workers; a command's output is that of a file, unless asked
     _find_postgres()
 

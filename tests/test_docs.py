@@ -23,6 +23,7 @@ from orchestrator import nightly, spec
 from orchestrator.model.experiment import Experiment, Published
 from orchestrator.spec.expansion.device_selection.facts import FACTS
 from tests.source_tree import ROOT, modules
+from workers.engines import Engines, Host
 
 COMMANDS = typer.main.get_command(application()).commands  # type: ignore[attr-defined]
 EVERYWHERE = {"--help", "-h", "--json", "--state"}
@@ -135,11 +136,17 @@ def test_example_experiment_loads(path: Path) -> None:
         assert (nightly.load if path.parent.name == "suites" else spec.load)(path).name
 
 
-def test_experiments_in_documents_are_valid() -> None:
+def test_experiments_in_documents_are_valid(tmp_path: Path) -> None:
+    """Each engine of a matrix has one of its backends."""
+    engines = Engines(Host.alone(tmp_path))
     experiments = [text for page in pages() for text in blocks(page, "yaml") if "workload:" in text]
     assert experiments
     for text in experiments:
-        assert spec.parse(text, "a document").name
+        found = spec.parse(text, "a document")
+        named = yaml.safe_load(text).get("matrix", {}).get("engine", "pocketfarm")
+        for name in [named] if isinstance(named, str) else named:
+            apis = engines.engine(name).apis
+            assert {*apis} & {*found.matrix.backend}, f"{found.name}: {name} is excluded from all of it"
 
 
 def test_published_figures_in_documents_fit_what_stands_beside_them() -> None:

@@ -91,10 +91,10 @@ class Experiment:
         return Page(self.at.report(self.id))
 
     def plot(self, metric: str = "latency") -> Plot:
-        """Draw latency, p90, energy, memory, setup or throughput by device, with intervals, as `farm plot` does."""
+        """Draw latency, p90, energy or any other quantity by device, with intervals, as `farm plot` does."""
         from .plot import dots
 
-        return dots(self.results(), metric, self.id)
+        return dots(self.at.results(self.id), metric, self.id)
 
     def cancel(self) -> list[str]:
         """Cancel what is not over; the ids of the jobs."""

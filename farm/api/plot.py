@@ -1,14 +1,14 @@
-"""Draw a column of results: a dot for each device and configuration, with its interval."""
+"""Draw a quantity of results: a dot for each device and configuration, with its interval."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pandas as pd
     from matplotlib.figure import Figure
 
     from orchestrator.report.charts.paper import Drawn
@@ -41,8 +41,8 @@ class Plot:
         return saved(self.drawn, "svg").decode()
 
 
-def dots(rows: pd.DataFrame, metric: str, title: str = "") -> Plot:
-    """One line a result, by device. Raises UnknownName where no result has such a figure."""
+def dots(results: Sequence[Mapping[str, Any]], metric: str, title: str = "") -> Plot:
+    """One line a result of `farm results --json`, by device. Raises UnknownName where no result has such a figure."""
     from orchestrator.report.charts.paper import draw
 
-    return Plot(draw(rows.to_dict("records"), metric, title))
+    return Plot(draw(results, metric, title))

@@ -78,6 +78,13 @@ def counted() -> Progress:
     return Progress(*columns, console=log(), transient=True)
 
 
+def ask_secret(asks: str, otherwise: str, *, twice: bool = False) -> str:
+    """Ask at the terminal for what it is not to show. Raises BadParameter without one; `otherwise` says what to do."""
+    if not sys.stdin.isatty():
+        raise typer.BadParameter(f"a secret is asked for at a terminal, and there is none: {otherwise}")
+    return str(typer.prompt(asks, hide_input=True, confirmation_prompt=twice, err=True))
+
+
 def _width(stream: TextIO) -> int | None:
     """None: a terminal's own."""
     if stream.isatty():

@@ -271,7 +271,7 @@ def _let(acting: Acting, asked: Act, at: At | None, given: Given) -> None:
     if not why:
         return
     first = next((each for key, each in given.items() if key != "acting"), "")
-    target = some([*map(str, first)]) if isinstance(first, tuple | list) else str(first)[:200]
+    target = some([*map(str, first)]) if isinstance(first, tuple | list) else str(getattr(first, "name", first))[:200]
     ledger.audit.note(actor, asked.name, target, f"refused: {why}", refused=True)
     hidden = places if at is of_targets else ()
     raise refusal(actor.who, actor.grants, why, what=target, doing=asked.name, hidden=hidden)

@@ -149,6 +149,9 @@ def translated(call: Callable[P, R]) -> Callable[P, R]:
             if not _is_away(e):
                 raise
             raise ServiceDown(f"Redis cannot serve now: {e}", remedy=DISK_FULL if _cannot_write(e) else None) from e
+        except AuthenticationError as e:
+            restarted = "the farm was started again meanwhile, with another password: run the command again"
+            raise ServiceDown(f"Redis refuses us: {e}", remedy=restarted) from e
         except RedisError as e:
             raise ServiceDown(f"Redis does not answer: {e}") from e
 

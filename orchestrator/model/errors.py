@@ -13,6 +13,7 @@
     |   |-- Unstorable         a record that the ledger can never keep as it is: set aside
     |   |   `-- Forged         a record that another host sends than the one that has the attempt
     |   |-- Unreadable         a stored row or assignment that this version cannot read
+    |   |-- RecordTooLong      a block measured more than the farm can keep of one
     |   |-- AgentFault         the agent reported an error of the workload itself
     |   `-- SetupError         this machine lacks a part, or a part has the wrong version
     `-- TransientError     phone, cable or host failed: another attempt, elsewhere if need be
@@ -123,6 +124,12 @@ class Unreadable(StableError):
 
 class AgentFault(StableError):
     cause = "agent_fault"
+
+
+class RecordTooLong(StableError):
+    """A block measured more than the farm can keep of one."""
+
+    cause = "record_too_long"
 
 
 class SetupError(StableError):

@@ -19,7 +19,6 @@ KINDS = {
     "union_tag_invalid": "{discriminator} to be one of {expected_tags}",
     "union_tag_not_found": "a mapping with {discriminator}",
     "too_short": "{min_length} values or more", "too_long": "{max_length} values or fewer",
-    "json_invalid": "JSON",
     "string_too_short": "{min_length} characters or more", "string_too_long": "{max_length} characters or fewer",
 }  # fmt: skip
 """Words by pydantic's type of error."""
@@ -37,6 +36,10 @@ def describe(error: ErrorDetails) -> str:
     """The same as a sentence, with what was found: `expected a whole number, got 'ten'`."""
     if error["type"] == "missing":
         return "this field is required"
+    if error["type"] == "extra_forbidden":
+        return "there is no such field"
+    if error["type"] == "json_invalid":
+        return f"this is no JSON: {error['ctx']['error']}"
     if error["type"] == "value_error":
         return wanted(error)
     return f"expected {wanted(error)}" + (f", got {shown(error['input'])}" if "input" in error else "")

@@ -36,21 +36,22 @@ class Journal:
         """Take what follows `offset`; returns the new events. Raises Garbage, with the unreadable lines as evidence."""
         self.offset += len(content)
         *lines, self._rest = (self._rest + content).split(b"\n")
-        fresh = [self._event(line, lines[i:]) for i, line in enumerate(lines)]
+        fresh = [self._event(lines, number) for number in range(len(lines))]
         if len(self._rest) > MAX_LINE_BYTES:
             raise self._garbage(f"a line of more than {MAX_LINE_BYTES} bytes", [self._rest])
         return fresh
 
-    def _event(self, line: bytes, from_here: list[bytes]) -> Event:
+    def _event(self, lines: list[bytes], number: int) -> Event:
+        line = lines[number]
         if len(line) > MAX_LINE_BYTES:
-            raise self._garbage(f"a line of {len(line)} bytes", from_here)
+            raise self._garbage(f"a line of {len(line)} bytes", lines[number:])
         try:
             event = parse_event(line)
         except ValidationError as e:
             problem = e.errors(include_url=False, include_input=False)[0]
-            raise self._garbage(f"no event: {problem['msg']} at {problem['loc']}", from_here) from e
+            raise self._garbage(f"no event: {problem['msg']} at {problem['loc']}", lines[number:]) from e
         if event.seq != self._due:
-            raise self._garbage(f"event {event.seq} where {self._due} was due", from_here)
+            raise self._garbage(f"event {event.seq} where {self._due} was due", lines[number:])
         self._due += 1
         self.events.append(event)
         return event

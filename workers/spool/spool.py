@@ -25,6 +25,7 @@ from orchestrator.coordination.record_stream import STORED, RecordStream
 from orchestrator.model.errors import FarmError
 from orchestrator.model.record import Record
 
+from .body import body_of
 from .kept import FLUSH_S, KeptRecords
 
 log = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class Spool:
         not awaited does not wake the scheduler, and is sent a moment later."""
         path = self._folder / f"{record.job_id}-{record.attempt}.json"
         self._turns.pop(path.name, None)
-        self._kept.put(path.name, record.model_dump_json())
+        self._kept.put(path.name, body_of(record))
         self._unsent[path.name] = is_awaited
         self._new_at.append(self._clock())
         if is_awaited:

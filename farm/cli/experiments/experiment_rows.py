@@ -36,7 +36,7 @@ def table_of(found: Iterable[Told]) -> Listing:
 
 def show_all(found: Sequence[Told]) -> None:
     """Print all experiments, what their jobs wait for, and strategies that ended early."""
-    out().print(table_of(found))
+    out().print(table_of(found) if found else "the ledger holds no experiment yet")
     for each in found:
         _show_waits(each, f"{each['experiment']}: ")
     for each in found:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from pydantic import SecretStr
 
-from farm.cli.output import JsonOption, log, print_json
+from farm.cli.output import JsonOption, ask_secret, log, print_json
 
 
 def register(app: typer.Typer) -> None:
@@ -41,7 +41,7 @@ def login(
     from farm.endpoints import Login, log_in
 
     asks = f"Token (make one at {url.rstrip('/')}/me)"
-    token = sys.stdin.readline() if from_input else typer.prompt(asks, hide_input=True, err=True)
+    token = sys.stdin.readline() if from_input else ask_secret(asks, "give --token-stdin")
     made = Login(url=url, token=SecretStr(token.strip()), ca=ca.absolute() if ca else None)
     with opened(made) as line:
         me = There(line).ask(answers.me)

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import settings_of
-from farm.cli.output import JsonOption, StateOption, show_done, show_list
+from farm.cli.output import JsonOption, StateOption, ask_secret, show_done, show_list
 from farm.doors import open_door
 from orchestrator.model.people import Kind, Role
 from orchestrator.model.rights import Person
@@ -157,7 +157,7 @@ def password(
     settings = settings_of(state)
     with open_door(state) as door:
         if prompt:
-            text = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+            text = ask_secret("Password", "leave --prompt out, and send the link", twice=True)
             show_done(door.act(acts.passwords.set_password, name, SecretStr(text)), as_json=as_json)
             return
         done, link = invite(door, name, settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +25,10 @@ def plot(
         Path, typer.Option("--output", "-o", metavar="FILE", help="Figure to write: .pdf, .svg or .png.")
     ] = Path("figure.pdf"),
     metric: Annotated[
-        str, typer.Option("--metric", metavar="NAME", help="latency, p90, energy, memory, setup or throughput.")
+        str,
+        typer.Option(
+            "--metric", metavar="NAME", help="latency, p90, energy, memory, setup, throughput, generated tokens ..."
+        ),
     ] = "latency",
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -37,15 +39,13 @@ def plot(
 
     Example: `farm plot latest -o fig.pdf`, `farm plot first --metric energy -o energy.svg`
     """
-    from farm.api.experiment import row_of
     from orchestrator.report import export
     from orchestrator.report.charts import paper
 
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
         content = gather(settings, ledger, find_measured(ledger, experiment), layers=False)
-    summaries = json.loads(json.dumps(export.as_data(content)["summaries"]))
-    drawn = paper.draw([row_of(each) for each in summaries], metric, content.experiment.name)
+    drawn = paper.draw(export.as_data(content)["summaries"], metric, content.experiment.name)
     written = paper.save(drawn, output)
     if as_json:
         print_json({"experiment": content.experiment_id, "file": written, "metric": metric, "caption": drawn.caption})

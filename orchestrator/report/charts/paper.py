@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,32 +27,30 @@ LOG_FROM = 20.0
 LONGEST = 34
 DPI = 300
 
-Row = Mapping[str, Any]
-"""A result as the notebook's table has it."""
+Result = Mapping[str, Any]
+"""A result as `farm results --json` has it under `summaries`."""
+P90 = "p90"
+TITLES = {
+    "latency": "latency, median",
+    P90: "latency, 90th percentile",
+    "energy": "energy of one inference",
+    "memory": "peak memory",
+    "setup": "set-up until the first inference",
+}
+"""Words of the axis; another quantity has its name there."""
+SCALES = {"J": ("mJ", 1e3), "B": ("MiB", 2.0**-20)}
+"""Units as a figure shows them."""
 
 
-class Quantity(NamedTuple):
-    """A column of results as a figure shows it."""
+class Dot(NamedTuple):
+    """One figure of a result, in the unit of the axis; without an interval its ends are the value."""
 
-    column: str
-    title: str
+    of: Result
+    value: float
+    low: float
+    high: float
+    basis: str
     unit: str
-    scale: float = 1.0
-    ends: tuple[str, str] | None = None
-
-
-QUANTITIES = {
-    "latency": Quantity("median_ms", "latency of one inference, median", "ms", ends=("low_ms", "high_ms")),
-    "p90": Quantity("p90_ms", "latency of one inference, 90th percentile", "ms"),
-    "energy": Quantity("energy_j", "energy of one inference", "mJ", 1e3, ("low_j", "high_j")),
-    "memory": Quantity("device_peak_bytes", "peak memory of the device", "MiB", 2.0**-20),
-    "setup": Quantity("setup_ms", "set-up until the first inference", "ms"),
-    "throughput": Quantity("frames_per_s", "throughput", "frames/s"),
-}
-"""Quantities by the name that a person gives them."""
-NOT_A_CELL = {"device", "source", "model", "backend", "energy_basis", "blocks", "doubts"} | {
-    name for each in QUANTITIES.values() for name in (each.column, *(each.ends or ()))
-}
 
 
 class Drawn(NamedTuple):
@@ -61,31 +60,57 @@ class Drawn(NamedTuple):
     caption: str
 
 
-def draw(rows: Sequence[Row], metric: str, title: str = "") -> Drawn:
-    """Group rows by device and configuration, and colour backends. Raises UnknownName where no row has the metric."""
-    known = [name for name, each in QUANTITIES.items() if any(_is_number(row.get(each.column)) for row in rows)]
-    found = next((QUANTITIES[n] for n in known if metric in (n, QUANTITIES[n].column)), None)
-    if found is None:
-        raise UnknownName(f"no result has a {metric}", remedy=f"there are: {', '.join(known) or 'none'}")
-    shown = [row for row in rows if _is_number(row.get(found.column))]
-    lines = _names(shown)
+def draw(results: Sequence[Result], metric: str, title: str = "") -> Drawn:
+    """Group results by device and configuration, and colour backends.
+
+    `metric`: a quantity as results tell it (`generated tokens`), also with its basis (`memory process`), or `p90`.
+    Raises UnknownName where no result has a figure of it.
+    """
+    name = metric.replace("_", " ").strip()
+    shown = [dot for each in results if (dot := _dot(each, name)) is not None]
+    if not shown:
+        known = dict.fromkeys(each["metric"] for one in results for each in _figures(one))
+        raise UnknownName(f"no result has the figure {metric!r}", remedy=f"there are: {', '.join(known) or 'none'}")
+    lines = _names([dot.of for dot in shown])
     places = list(dict.fromkeys(lines))
-    backends = list(dict.fromkeys(str(row["backend"]) for row in shown))
+    backends = list(dict.fromkeys(str(dot.of["backend"]) for dot in shown))
     foreign = (each for each in backends if each not in BACKENDS)
     colours = BACKENDS | {name: FOREIGN[number % len(FOREIGN)] for number, name in enumerate(foreign)}
+    axis = _axis(name, shown)
     with mpl.rc_context(_style()):
         figure = Figure(figsize=(WIDE_IN, HEAD_IN + ROW_IN * len(places) * max(1.0, 0.55 * len(backends))))
         figure.set_layout_engine("constrained")
         axes = figure.subplots()
-        for number, row in enumerate(shown):
-            aside = (backends.index(str(row["backend"])) - (len(backends) - 1) / 2) * BESIDE
-            _draw(axes, found, row, places.index(lines[number]) + aside, colours[str(row["backend"])])
-        _finish(axes, found, shown, places)
+        for dot, line in zip(shown, lines, strict=True):
+            backend = str(dot.of["backend"])
+            aside = (backends.index(backend) - (len(backends) - 1) / 2) * BESIDE
+            _draw(axes, dot, places.index(line) + aside, colours[backend])
+        _finish(axes, shown, places)
+        axes.set_xlabel(axis)
         handles = [Line2D([], [], marker="o", color=colours[each], label=each) for each in backends]
         figure.legend(handles=handles, loc="outside upper right", ncols=len(backends))
         if title:
             axes.set_title(title)
-    return Drawn(figure, _caption(found, shown, title))
+    missing = sum(_told(each, name) for one in results for each in one["quantities"] if each["value"] is None)
+    return Drawn(figure, _caption(f"{title}: {axis}" if title else axis, shown, missing))
+
+
+def _figures(of: Result) -> Iterator[dict[str, Any]]:
+    """Every figure that is told and resolved; where an energy has two bases, first the one that results tell."""
+    basis = str((of.get("energy_per_inference") or {}).get("basis", ""))
+    told = sorted(of["quantities"], key=lambda each: not each["basis"].startswith(basis))
+    yield from (each for each in told if each["value"] is not None)
+    if (latency := of.get("latency")) and latency["p90_ms"] is not None:
+        yield {"metric": P90, "basis": "", "unit": "ms", "value": latency["p90_ms"], "interval": None}
+
+
+def _dot(of: Result, name: str) -> Dot | None:
+    for each in _figures(of):
+        if _told(each, name):
+            unit, scale = SCALES.get(each["unit"], (each["unit"], 1.0))
+            ends = each["interval"] or {"low": each["value"], "high": each["value"]}
+            return Dot(of, scale * each["value"], scale * ends["low"], scale * ends["high"], each["basis"], unit)
+    return None
 
 
 def save(drawn: Drawn, path: str | Path) -> Path:
@@ -118,79 +143,77 @@ def _style() -> dict[str, Any]:
     return {**look, "pdf.fonttype": 42, "savefig.facecolor": "white"}
 
 
-def _draw(axes: Axes, of: Quantity, row: Row, y: float, colour: str) -> None:
-    value = of.scale * row[of.column]
-    low, high = _ends(of, row)
-    axes.plot([low, high], [y, y], color=colour, linewidth=1.6, solid_capstyle="butt")
-    hollow = str(row.get("precision", "")).startswith("fp16")
-    axes.plot([value], [y], "o", color=colour, markerfacecolor="white" if hollow else colour, markersize=4.5)
+def _told(told: Mapping[str, Any], name: str) -> bool:
+    return name.startswith(told["metric"]) and f"{told['metric']} {told['basis']} ".startswith(f"{name} ")
 
 
-def _ends(of: Quantity, row: Row) -> tuple[float, float]:
-    found = [row[name] for name in of.ends or () if _is_number(row.get(name))]
-    low, high = found if len(found) == 2 else (row[of.column], row[of.column])
-    return of.scale * low, of.scale * high
+def _draw(axes: Axes, dot: Dot, y: float, colour: str) -> None:
+    axes.plot([dot.low, dot.high], [y, y], color=colour, linewidth=1.6, solid_capstyle="butt")
+    hollow = str(dot.of["precision"]).startswith("fp16")
+    axes.plot([dot.value], [y], "o", color=colour, markerfacecolor="white" if hollow else colour, markersize=4.5)
 
 
-def _finish(axes: Axes, of: Quantity, rows: Sequence[Row], places: Sequence[str]) -> None:
+def _finish(axes: Axes, dots: Sequence[Dot], places: Sequence[str]) -> None:
     """Every interval is seen as a whole: below zero, too."""
-    lows, highs = zip(*(_ends(of, row) for row in rows), strict=True)
-    if min(lows) > 0 and max(highs) / min(lows) > LOG_FROM:
+    low, high = min(dot.low for dot in dots), max(dot.high for dot in dots)
+    if low > 0 and high / low > LOG_FROM:
         logarithmic(axes.xaxis)
     else:
-        left, right = min(0.0, *lows), max(0.0, *highs) or 1.0
+        left, right = min(0.0, low), max(0.0, high) or 1.0
         margin = 0.03 * (right - left)
         axes.set_xlim(left - margin if left < 0 else 0.0, right + margin)
     axes.set_yticks(range(len(places)), places)
     axes.set_ylim(len(places) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.tick_params(length=0)
-    axes.set_xlabel(_axis(of, rows))
 
 
-def _axis(of: Quantity, rows: Sequence[Row]) -> str:
-    bases = {row["energy_basis"] for row in rows} if of.column == "energy_j" and "energy_basis" in rows[0] else set()
-    basis = f"{bases.pop()} " if len(bases) == 1 else ""
-    return f"{basis}{of.title}, {of.unit}"
+def _axis(name: str, dots: Sequence[Dot]) -> str:
+    """Return what is seen, with the basis that figures have in common, and the unit."""
+    metric = next((each for each in sorted(TITLES, key=len, reverse=True) if name.startswith(each)), name)
+    bases = {dot.basis.partition(" ")[0] for dot in dots}
+    basis = bases.pop() if len(bases) == 1 else ""
+    words = [TITLES.get(metric, name), f"({basis})" if basis and basis not in TITLES.get(metric, name).split() else ""]
+    return ", ".join(filter(None, (" ".join(filter(None, words)), dots[0].unit.replace("1/s", "per s"))))
 
 
-def _names(rows: Sequence[Row]) -> list[str]:
-    """Return each row's device, with what differs between configurations; a device is its model if that is enough."""
+def _names(results: Sequence[Result]) -> list[str]:
+    """Return each one's device, with what differs between configurations; a device is its model if that is enough."""
     models: dict[str, set[str]] = {}
-    for row in rows:
-        models.setdefault(_model(row), set()).add(str(row["device"]))
-    varied = [name for name in rows[0] if name not in NOT_A_CELL and len({str(row.get(name)) for row in rows}) > 1]
+    for each in results:
+        models.setdefault(_model(each), set()).add(str(each["serial"]))
+    cells = [_cell(each) for each in results]
+    varied = [name for name in dict.fromkeys(chain(*cells)) if len({str(each.get(name)) for each in cells}) > 1]
     found = []
-    for row in rows:
-        model, device = _model(row), str(row["device"])
+    for each, cell in zip(results, cells, strict=True):
+        model, device = _model(each), str(each["serial"])
         named = model if len(models[model]) == 1 else f"{model} {device[-6:]}"
-        virtual = "" if row.get("source") in ("phone", None) else f" ({row['source']})"
-        cell = ", ".join(_value(row, name) for name in varied if _value(row, name))
-        found.append(f"{named}{virtual}" + (f"\n{cell}" if cell else ""))
+        virtual = "" if each["source"] == "phone" else f" ({each['source']})"
+        words = ", ".join(_value(name, cell[name]) for name in varied if cell.get(name) is not None)
+        found.append(f"{named}{virtual}" + (f"\n{words}" if words else ""))
     return found
 
 
-def _model(row: Row) -> str:
-    name = short_name(str(row.get("model") or row["device"]))
+def _cell(of: Result) -> dict[str, Any]:
+    """Return what makes a configuration, but for its backend, which is a colour."""
+    return {"network": of["workload"], "engine": of["engine"], "precision": of["precision"], **of["options"]}
+
+
+def _model(of: Result) -> str:
+    name = short_name(str(of["model"] or of["serial"]))
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
-def _value(row: Row, name: str) -> str:
-    value = row.get(name)
-    if value is None or value != value:
-        return ""
-    return str(value) if name in ("network", "precision") else f"{name}={value}"
+def _value(name: str, value: object) -> str:
+    text = str(value) if name in ("network", "engine", "precision") else f"{name}={value}"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _caption(of: Quantity, rows: Sequence[Row], title: str) -> str:
-    sources = ", ".join(sorted({str(row.get("source", "phone")) for row in rows}))
-    blocks = sorted({int(row["blocks"]) for row in rows if _is_number(row.get("blocks"))})
-    counted = f" of {blocks[0]}" + (f" to {blocks[-1]}" if len(blocks) > 1 else "") + " blocks" if blocks else ""
-    lines = "; a line is its interval as `farm results` tells it" if of.ends else ""
-    hollow = "; hollow: fp16" if any(str(row.get("precision", "")).startswith("fp16") for row in rows) else ""
-    head = f"{title}: {_axis(of, rows)}" if title else _axis(of, rows)
-    return f"{head}. A dot is the figure{counted} on one device{lines}{hollow}. Measured on: {sources}."
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and value == value and abs(value) != float("inf")
+def _caption(head: str, dots: Sequence[Dot], missing: int) -> str:
+    sources = ", ".join(sorted({str(dot.of["source"]) for dot in dots}))
+    blocks = sorted({int(dot.of["outcomes"].get("ok", 0)) for dot in dots})
+    counted = f" of {blocks[0]}" + (f" to {blocks[-1]}" if len(blocks) > 1 else "") + " blocks"
+    lines = "; a line is its interval as `farm results` tells it" if any(dot.low < dot.high for dot in dots) else ""
+    hollow = "; hollow: fp16" if any(str(dot.of["precision"]).startswith("fp16") for dot in dots) else ""
+    left_out = f"; {missing} without a figure are left out" if missing else ""
+    return f"{head}. A dot is the figure{counted} on one device{lines}{hollow}{left_out}. Measured on: {sources}."

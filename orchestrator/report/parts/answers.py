@@ -15,9 +15,9 @@ NOTE = (
 
 
 def section(rows: Sequence[AnswerRow]) -> Section:
-    """One row for each result, where there are several behind a text."""
-    names = wording.naming(rows)
-    shown = rows if any(row.base for row in rows) else ()
+    """One row for each result, where there are several behind a text; those of a device stand together."""
+    names, devices = wording.naming(rows), list(dict.fromkeys(row.serial for row in rows))
+    shown = sorted(rows, key=lambda row: devices.index(row.serial)) if any(row.base for row in rows) else ()
     found = [
         (row.serial, wording.cell(row, names), _same(row), _differs(row), "" if row.base else "base") for row in shown
     ]

@@ -45,6 +45,11 @@ DOES = [
     "people add {} --role view --project vision", "people revoke {} --project vision", "people add -",
     "projects add {} --share 2", "projects set nothing --share 2", "devices unreserve 99", "host drain nothing",
 ]  # fmt: skip
+ALONE = [
+    "compare ok-a ok-b", "plot ok-a", "import samples x.csv", "import --bundle x.zip", "ledger check", "records",
+    "best ok-a --axis x", "rank", "host list",
+]  # fmt: skip
+"""Commands of the farm's machine alone."""
 ENDS = [each for each in Outcome if each is not Outcome.LOST]
 """Outcomes after which nothing is tried again."""
 Printed = tuple[int, str, str]
@@ -177,9 +182,10 @@ def test_an_experiment_that_is_sent_is_that_of_its_file(
 
 
 def test_who_logs_in_needs_no_more_words(
-    both: Both, told: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    both: Both, told: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """The login does not count where a farm of this machine is named; what cannot be done from afar says so."""
+    """The login does not count where a farm of this machine is named; what cannot be done from afar says so, and
+    makes nothing here. A folder of plans, as `farm infer` leaves it, is no farm; one with a ledger is."""
     kept, url = tmp_path / "config" / "login.json", f"http://127.0.0.1:{both.lab.port}"
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FARM_REDIS_URL")
@@ -192,6 +198,8 @@ def test_who_logs_in_needs_no_more_words(
     wrong = farm("login", url, "--token-stdin", given="farm_nothing\n")
     assert wrong[0] == 1 and "farm login" in wrong[2] and not kept.exists()
     assert "plain HTTP" in farm("login", "http://farm.lab:1", "--token-stdin", given="x\n")[2]
+    assert "--token-stdin" in farm("login", url)[2]
+    (tmp_path / ".farm" / "plans").mkdir(parents=True)
     done = farm("login", url, "--token-stdin", given=f"{both.lab.tokens['vision.view']}\n")
     assert done[0] == 0 and "as vision.view: view in vision" in done[2], done
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -199,10 +207,17 @@ def test_who_logs_in_needs_no_more_words(
     assert {each["experiment"] for each in listed} > told.keys()
     refused = farm("cancel", "waits-a")
     assert refused[0] == 1 and "vision.view may not cancel" in refused[2]
-    afar = farm("compare", "ok-a", "ok-b")
-    assert afar[0] == 2 and "does not work from afar" in afar[2] and "--state" in afar[2]
+    (tmp_path / "x.csv").write_text("device,network,layer,backend,precision,sample_ms\na,n,,cpu,fp32,1\n")
+    for words in random.Random(seed).sample(ALONE, 3):
+        afar = farm(*words.split())
+        assert afar[0] != 0 and "does not work from afar" in afar[2] and "--state" in afar[2], (words, afar)
+    assert [each.name for each in (tmp_path / ".farm").iterdir()] == ["plans"]
     own = farm("status", "--state", str(tmp_path / "own"))
     assert own[0] == 1 and "no farm has run" in own[2]
+    assert farm("status", "--state", str(tmp_path / ".farm"))[0] == 1
+    assert farm("import", "samples", "x.csv", "--state", str(tmp_path / ".farm"))[0] == 0
+    assert [each["name"] for each in json.loads(farm("status", "--json")[1])] == ["x"]
+    assert "you are logged in to" in farm("devices")[2]
     assert [farm("logout")[0] for _ in range(2)] == [0, 1] and not kept.exists()
 
 

@@ -385,7 +385,7 @@ def test_no_act_takes_and_no_answer_tells_more_than_its_form(lab: Lab, seed: int
     for route in sorted(route for route in TABLE if route.startswith("POST ")):
         asked, body = lab.called(route, "none")
         status, _, said = lab.ask(asked, lab.own, {**(body or {}), f"{chance.choice(words)}_": chance.choice(["x", 1])})
-        assert status == 422 and "not permitted" in said["detail"], (route, said)
+        assert status == 422 and "there is no such field" in said["detail"], (route, said)
     hook, key = lab.ledger.people.webhooks.add("https://ci.lab/", "", "none")
     with closing(sqlite3.connect(lab.state / "ledger.sqlite")) as connection:
         secrets = {
@@ -416,6 +416,9 @@ def test_what_is_done_and_what_is_refused_is_in_the_audit(lab: Lab) -> None:
         ("speech.submit", "api", "127.0.0.1", True, target),
         ("vision.submit", "api", "127.0.0.1", True, target),
     ]
+    sent = {"experiment": EXPERIMENT, "project": "vision"}
+    assert lab.ask("POST /acts/submit", lab.tokens["vision.view"], sent)[0] == 403
+    assert lab.ask("GET /audit?refused=true&act=submit&most=1", lab.own)[2]["items"][0]["target"] == "sent"
     refused = lab.ask("GET /audit?refused=true&who=vision.submit&act=cancel", lab.own)[2]
     assert refused["total"] >= 1 and {each["refused"] for each in refused["items"]} == {True}
 

@@ -144,6 +144,7 @@ def test_a_bundle_that_is_not_whole_is_refused_with_its_part(
     url = f"sqlite:///{tmp_path / 'here.sqlite'}"
     blocks = zipfile.ZipFile(file).read(BLOCKS)
     lines = blocks.splitlines(keepends=True)
+    assert "cannot be read: No such file" in refused(tmp_path / "none.zip", url)
     assert "changed or cut" in refused(changed(file, {BLOCKS: b"".join(lines[1:])}, signed=False), url)
     assert f"{BLOCKS}, line 2" in refused(changed(file, {BLOCKS: lines[0] + lines[-1][:-9]}), url)
     assert BLOCKS in refused(changed(file, {BLOCKS: b"".join([*lines, *lines])}), url), "a job that comes twice"

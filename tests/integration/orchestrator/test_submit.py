@@ -169,6 +169,10 @@ def test_a_batch_that_a_model_fixes_is_refused_at_once(desk: Desk, tmp_path: Pat
     with pytest.raises(ModelFileError, match=r"fixed\.onnx: a batch of 3 was asked, .*'x' has 1 \(the file fixes it\)"):
         desk.submit(stated)
     assert desk.ledger.experiments() == []
+    np.save(tmp_path / "x.npy", np.ones((2, 4, 2, 2), np.float32))
+    given = make.experiment(workload=Workload(onnx="m.onnx", input="x.npy"), matrix=Matrix(batch=(2, 3)))
+    with pytest.raises(ModelFileError, match=r"a batch of 3 was asked, .*give inputs or sizes of that batch, or none"):
+        desk.submit(given)
     free = desk.submit(make.experiment(workload=Workload(onnx="m.onnx"), matrix=Matrix(batch=(1, 3))))
     assert [job.cell.batch for job in free.expansion.jobs if job.block == 0] == [1, 3]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import resource
 import threading
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from tests.servers import RedisServer
 from tests.waiting import LIMIT_S, eventually
 from workers.spool import Spool, kept
 from workers.spool import spool as spool_module
+from workers.spool.body import body_of
 from workers.spool.kept import KeptRecords
 
 
@@ -341,6 +343,18 @@ def test_a_file_that_cannot_be_removed_holds_back_no_other(tmp_path: Path, redis
         redis.set(keys.receipt("", name), "new")
     spool.send(redis)
     assert not path.exists() and spool.waiting() == [stuck]
+
+
+def test_a_record_longer_than_the_farm_takes_is_a_failure_that_it_takes(seed: int) -> None:
+    """Whatever part makes it long; it is the same attempt, and says what to do."""
+    draw = random.Random(seed)
+    long, most = ("x" * 400,) * draw.randint(100, 400), draw.randint(4_000, 30_000)
+    given = record("long").model_copy(update={draw.choice(["evidence", "reasons"]): long, "outcome": Outcome.OK})
+    assert body_of(given) == body_of(given, len(given.model_dump_json())) == given.model_dump_json()
+    found = Record.model_validate_json(body_of(given, most))
+    assert (found.outcome, found.cause) == (Outcome.FAILED, "record_too_long") and "sampling.load" in found.reasons[0]
+    assert (found.job_id, found.attempt, found.token) == (given.job_id, given.attempt, given.token)
+    assert len(found.model_dump_json()) < most
 
 
 def test_a_record_that_redis_refuses_holds_back_no_other(tmp_path: Path, redis: Redis) -> None:

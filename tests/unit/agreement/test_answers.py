@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import groupby
 from typing import Any
 
 from orchestrator.analysis.agreement import AnswerRow, answer_rows
@@ -43,6 +44,7 @@ def test_answers_agree_as_far_as_they_do(seed: int) -> None:
         answered(other, engine="onnxruntime_genai"),
         answered(other, precision="int8"),
         answered([*base[: place + 1], 7, 7], serial="B") if place + 1 == len(base) else answered(base, serial="B"),
+        answered(other, serial="B", precision="int8"),
         answered(base[:1], generate=1),
         answered(other, prompt=7),
     ]
@@ -59,6 +61,8 @@ def test_answers_agree_as_far_as_they_do(seed: int) -> None:
         else:
             assert row.this_token is None and row.same == row.tokens == (1 if "generate=1" in row.label else len(base))
     table = answers.section(tuple(found.values()))
+    devices = [serial for serial, _ in groupby(row[0] for row in table.rows)]
+    assert len(devices) == len(set(devices)), "the rows of a device stand together"
     (shown,) = [row for row in table.rows if "genai" in row[1]]
     assert shown[2:] == (f"{place} of {len(base)}", f"{base[place] + 1} for {base[place]}, at {place + 1}", "")
     assert not answers.section(rows_of(answered(base))).rows, "one answer agrees with nothing"

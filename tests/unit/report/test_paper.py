@@ -2,60 +2,82 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from orchestrator.model.errors import Unsupported
-from orchestrator.report.charts.paper import QUANTITIES, draw, save
+from orchestrator.model.errors import UnknownName, Unsupported
+from orchestrator.report.charts.paper import P90, draw, save
 from orchestrator.report.colours import BACKENDS
+from orchestrator.report.export import as_data
+
+from .test_parts import MODES, content_of
 
 pytestmark = pytest.mark.unit
 
 
-def rows_of(chosen: random.Random) -> list[dict[str, Any]]:
-    """Results on a few devices, two of one model; intervals may reach below zero."""
-    devices = [(f"SERIAL-{number:06d}", chosen.choice(["Pixel 7", "SM-G930F", "Ryzen " * 12])) for number in range(4)]
-    rows = []
-    for device, model in devices:
-        for backend in chosen.sample([*BACKENDS, "tflite", "ncnn"], 3):
-            value = chosen.lognormvariate(0, 2)
-            row = {"device": device, "source": chosen.choice(["phone", "virtual"]), "model": model, "network": "n",
-                   "backend": backend, "precision": chosen.choice(["fp16", "fp32"]), "energy_basis": "net",
-                   "blocks": chosen.randint(1, 9)}  # fmt: skip
-            for column, _, _, _, ends in QUANTITIES.values():
-                row[column] = value
-                row |= dict(
-                    zip(ends or (), (value * chosen.uniform(-2, 1), value * chosen.uniform(1, 3)), strict=False)
-                )
-            rows.append(row)
-    return rows
+def results_of(chosen: random.Random, mode: str = "cold") -> list[dict[str, Any]]:
+    """Results as programs get them, on further engines and axes; intervals may reach below zero."""
+    found = copy.deepcopy(as_data(content_of(mode))["summaries"])
+    model = chosen.choice(["Pixel 7", "Ryzen " * 12])
+    for number, each in enumerate(found):
+        each["model"] = chosen.choice([model, each["model"]])
+        each["engine"] = chosen.choice(["pocketfarm", "onnxruntime"])
+        each["options"] = {**each["options"], "number": number, "tile": chosen.choice([None, "4x4"])}
+        for told in each["quantities"]:
+            told["interval"] = told["interval"] and {**told["interval"], "low": chosen.uniform(-2, 1) * told["value"]}
+    return chosen.sample(found, len(found))
 
 
-@pytest.mark.parametrize("metric", QUANTITIES)
-def test_intervals_are_seen_whole_in_their_backends_colour(metric: str, seed: int) -> None:
-    rows, of = rows_of(random.Random(seed)), QUANTITIES[metric]
-    axes = draw(rows, metric).figure.axes[0]
-    left, right = axes.get_xlim()
-    spans = [line for line in axes.get_lines() if len(line.get_xdata()) == 2]
-    assert len(spans) == len(rows)
-    for row, line in zip(rows, spans, strict=True):
-        low, high = (of.scale * row[end] for end in of.ends or (of.column, of.column))
-        assert list(line.get_xdata()) == pytest.approx([low, high]) and left <= low <= high <= right
-        assert to_hex(line.get_color()) == BACKENDS.get(row["backend"], to_hex(line.get_color()))
-    assert axes.get_xlabel().endswith(f", {of.unit}") and of.column not in axes.get_xlabel()
-    labels = [text.get_text() for text in axes.get_yticklabels()]
-    assert len(labels) == len(set(labels)) and all(len(each.splitlines()[0]) < 55 for each in labels)
+def test_every_quantity_that_is_told_is_drawn_whole(seed: int) -> None:
+    chosen = random.Random(seed)
+    results = results_of(chosen, chosen.choice(MODES))
+    for lost in chosen.sample([each for one in results for each in one["quantities"]], 5):
+        lost |= {"value": None, "interval": None}
+    told = [(one, each) for one in results for each in one["quantities"] if each["value"] is not None]
+    names = {each["metric"] for _, each in told}
+    assert {"memory", "setup"} < names
+    for metric in chosen.sample(sorted(names), 4):
+        own = [(one, each) for one, each in told if each["metric"] == metric]
+        basis = chosen.choice([each["basis"] for _, each in own])
+        drawn = draw(results, f"{metric} {basis}".strip())
+        axes = drawn.figure.axes[0]
+        lines = [(line, [float(x) for x in np.asarray(line.get_xdata())]) for line in axes.get_lines()]
+        spans = [(line, xs) for line, xs in lines if len(xs) == 2]
+        expected = [(one, each) for one, each in own if each["basis"] == basis]
+        assert len(spans) == len(expected), (metric, basis)
+        left, right = axes.get_xlim()
+        for (one, each), (line, xs) in zip(expected, spans, strict=True):
+            ends = each["interval"] or {"low": each["value"], "high": each["value"]}
+            scale = {"J": 1e3, "B": 2.0**-20}.get(each["unit"], 1.0)
+            assert xs == pytest.approx([scale * ends["low"], scale * ends["high"]])
+            assert left <= min(xs) <= max(xs) <= right
+            assert to_hex(line.get_color()) == BACKENDS.get(one["backend"], to_hex(line.get_color()))
+        missing = sum(
+            (each["metric"], each["basis"], each["value"]) == (metric, basis, None)
+            for one in results
+            for each in one["quantities"]
+        )
+        assert f"{missing} without a figure" in drawn.caption if missing else "without" not in drawn.caption
+        labels = [text.get_text() for text in axes.get_yticklabels()]
+        assert len(labels) == len(set(labels)) and all(len(each.splitlines()[0]) < 55 for each in labels)
+        words = [word for each in labels for word in each.replace("\n", ", ").split(", ") if "=" in word]
+        assert {word.partition("=")[0] for word in words} <= {"number", "tile", "n"}, labels
+    with pytest.raises(UnknownName, match="weight"):
+        draw(results, "weight")
 
 
 @pytest.mark.parametrize("kind", ["pdf", "svg", "png"])
 def test_the_caption_stands_in_the_file(kind: str, seed: int, tmp_path: Path) -> None:
-    drawn = draw(rows_of(random.Random(seed)), "latency", "first")
+    drawn = draw(results_of(random.Random(seed)), "setup", "first")
     content = save(drawn, tmp_path / f"fig.{kind}").read_bytes()
-    assert drawn.caption.startswith("first: latency of one inference, median, ms. ")
+    assert drawn.caption.startswith("first: set-up until the first inference")
     assert b"A dot is the figure" in content, content[:200]
     with pytest.raises(Unsupported, match="pdf, svg, png"):
         save(drawn, tmp_path / "fig.jpg")
+    assert draw(results_of(random.Random(seed)), P90).caption.startswith("latency, 90th percentile, ms. ")

@@ -125,9 +125,12 @@ class _Sizes:
         if batch is None or (batch == 1 and not first) or batch in (self[size] for size in first.values()):
             return
         there = "; ".join(f"{name!r} has {self[size]} ({self._who(size)})" for name, size in first.items())
+        mend = "take the batch that it has, or export the model with an open first dimension (PyTorch: dynamic_shapes)"
+        if any(isinstance(size, str) for size in first.values()):
+            mend = "give inputs or sizes of that batch, or none"
         raise ModelError(
-            f"a batch of {batch} was asked, and no input has that many in its first dimension: {there or 'none'}; "
-            "take the batch that it has, or export the model with an open first dimension (PyTorch: dynamic_shapes)"
+            f"a batch of {batch} was asked, and no input has that many in its first dimension: "
+            f"{there or 'none'}; {mend}"
         )
 
     def _who(self, size: int | str) -> str:

@@ -145,6 +145,8 @@ def _opened(file: Path) -> Iterator[ZipFile]:
                 _check(file, each, MOST_BYTES.get(each.filename, MOST_FILE_BYTES))
             yield bundle
     except (BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError, OSError) as e:
+        if isinstance(e, OSError) and e.filename is not None:
+            raise SetupError(f"{file}: cannot be read: {e.strerror}", remedy="check the path") from e
         raise SetupError(f"{file} is no bundle, or was cut: {e}", remedy=REMEDY) from e
 
 
