@@ -23,7 +23,8 @@ unit; and at least."""
 _GROUP, _FEW_GROUPS = 256, 512
 """Work-items of a work-group, and where there are fewer than two a compute unit."""
 _TURNS = 2
-_UNITS, _UNITS_OF_A_PHONE = 64, 8
+UNITS, _UNITS_OF_A_PHONE = 64, 8
+"""Compute units of a device that does not tell."""
 _MEANING, _EXAMPLE = "work-items across x down x vectors of columns x turns", "2x128x2x2"
 
 
@@ -70,6 +71,10 @@ class RowTile(Tile):
         return max(1, min(_PIECES, self.ky // self.width))
 
     @derived
+    def meetings(self) -> int:
+        return -(-self.ky // self.pieces)
+
+    @derived
     def waiting(self) -> int:
         return self.width * self.group
 
@@ -97,7 +102,7 @@ def normalising(kernel: Kernel) -> Kernel:
         name=f"{kernel.name}_normed",
         buffers=(*read, Buffer("norm"), written),
         floats=(*kernel.floats, "epsilon"),
-        locals=(*kernel.locals, LocalArray("lengths", "KY", 1)),
+        locals=(*kernel.locals, LocalArray("lengths", "KY", 1), LocalArray("squared", "PIECES", 1)),
     )
 
 
@@ -155,7 +160,7 @@ def _default(product: Product, options: Options, limits: Limits) -> RowTile:
     """Return a tile whose work-groups read whole lines, or sectors where lines leave compute units without one."""
     vector = 8 if options.half else 16
     width = 2 if options.half and not limits.unified_memory and product.columns4 % 2 == 0 else 1
-    units = limits.compute_units or (_UNITS_OF_A_PHONE if limits.unified_memory else _UNITS)
+    units = limits.compute_units or (_UNITS_OF_A_PHONE if limits.unified_memory else UNITS)
     groups = {line: -(-product.columns4 * vector // line) for line in _LINES}
     cx = next((line for line, each in _LINES.items() if groups[line] >= each * units), _SECTOR) // (vector * width)
     few = -(-product.columns4 // (cx * width)) < 2 * units and not limits.unified_memory
