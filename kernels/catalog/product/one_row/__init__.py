@@ -109,7 +109,7 @@ def normalising(kernel: Kernel) -> Kernel:
 def doubled(kernel: Kernel) -> Kernel:
     """Return the kernel with a second matrix, whose product is `other` at the end."""
     *read, written = kernel.buffers
-    twin = Buffer("twin", storage=next(buffer.storage for buffer in read if buffer.name == "b"))
+    twin = next(replace(buffer, name="twin") for buffer in read if buffer.name == "b")
     return replace(kernel, name=f"{kernel.name}_twin", buffers=(*read, twin, written))
 
 
@@ -153,7 +153,8 @@ class OneRow:
         shape = _parse(tile) if tile else _default(product, options, limits)
         groups = -(-product.columns4 // shape.outputs)
         eights = int(options.half and shape.width == 2)
-        return (Call(KERNEL, (groups * shape.group, 1, 1), shape, {"EIGHTS": eights, "NORMED": 0}, group=shape.group),)
+        kernel = KERNEL if limits.unified_memory else KERNEL.in_order("a", "b")
+        return (Call(kernel, (groups * shape.group, 1, 1), shape, {"EIGHTS": eights, "NORMED": 0}, group=shape.group),)
 
 
 def _default(product: Product, options: Options, limits: Limits) -> RowTile:

@@ -167,7 +167,8 @@ class Packed:
         switches = {"NORMED": 0, "RAGGED": int(product.depth % shape.span > 0)}
         switches |= {"LAST_LANES": product.depth % 4} if product.depth % 4 else {}
         items = (-(-product.columns4 // shape.cx) * shape.group, product.rows, 1)
-        return (Call(KERNEL, items, shape, switches, group=shape.group),)
+        kernel = KERNEL if limits.unified_memory or limits.cpu_device else KERNEL.in_order("b")
+        return (Call(kernel, items, shape, switches, group=shape.group),)
 
 
 def is_of_few_rows(product: Product) -> bool:

@@ -14,7 +14,8 @@
 #if NORMED
     WIDE4 squares = WIDE_SPLAT(0.0f);
 #endif
-    for (int first = ky; first < spans; first += TURNS * KY) {
+    for (int base = 0; base < spans; base += TURNS * KY) {
+        const int first = base + ky;
         INT4 codes[READS];
         INT4 fields[FIELD_READS];
         UNROLL for (int turn = 0; turn < TURNS; ++turn) {

@@ -171,6 +171,8 @@ def lower_attend(context: GpuContext, node: Node) -> None:
             buffers |= {"new_norm": plain(context, append.inputs[5])}
     if appended:
         kernel = _appending(kernel)
+    if not context.limits.unified_memory:
+        kernel = kernel.in_order("key_cache", "value_cache")
     switches = {"NORMED": int(a["normed"]), "BY_PLACE": int(a["by_place"]), "CAPPED": int(a["softcap"] > 0)}
     target, (head_items, blocks) = context.new_plain(node.output), (tile.splits * tile.group, heads // tile.together)
     dispatch = partial(context.dispatch, tile=tile, group=tile.group)
@@ -190,7 +192,8 @@ def lower_attend(context: GpuContext, node: Node) -> None:
     )  # fmt: skip
     if found != target:
         own, groups = {name: ints[name] for name in _VALID}, (heads * tile.group, batch, 1)
-        dispatch(_JOIN, node.name, {"parts": found, "ends": ends, "dst": target}, own, groups)
+        join = _JOIN if context.limits.unified_memory else _JOIN.in_order("parts")
+        dispatch(join, node.name, {"parts": found, "ends": ends, "dst": target}, own, groups)
 
 
 def _appending(kernel: Kernel) -> Kernel:
