@@ -167,7 +167,7 @@ class Packed:
         switches = {"NORMED": 0, "RAGGED": int(product.depth % shape.span > 0)}
         switches |= {"LAST_LANES": product.depth % 4} if product.depth % 4 else {}
         items = (-(-product.columns4 // shape.cx) * shape.group, product.rows, 1)
-        kernel = KERNEL if limits.unified_memory or limits.cpu_device else KERNEL.in_order("b")
+        kernel = KERNEL if _fills(product, shape, limits) else KERNEL.in_order("b")
         return (Call(kernel, items, shape, switches, group=shape.group),)
 
 
@@ -203,12 +203,18 @@ def _default(product: Product, packed: PackedFormat, limits: Limits) -> PackedTi
     most = min((limits.within(KERNEL.name).max_work_group or 64, *limits.max_work_item_sizes[:1]))
     across, spans = min(_ACROSS, most), -(-product.depth // shape.span)
     groups, units = -(-product.columns4 // across), limits.compute_units or UNITS
-    if limits.unified_memory or groups >= _MANY_GROUPS * units:
+    if _fills(product, replace(shape, cx=across), limits):
         return replace(shape, cx=across, ky=_down(-(-spans // turns), min(_GROUP, most) // across), turns=turns)
     is_few = groups < 2 * units
     ky = _down(spans, min(_FEW_GROUPS if is_few else _GROUP, most) // across)
     in_flight = (_IN_FLIGHT_OF_FEW if is_few else _IN_FLIGHT) // shape.span_words
     return replace(shape, cx=across, ky=ky, turns=max(1, min(in_flight, -(-spans // ky))))
+
+
+def _fills(product: Product, shape: PackedTile, limits: Limits) -> bool:
+    """Return whether many work-groups on a compute unit, or a phone's own caches, hide that each waits for memory."""
+    groups = -(-product.columns4 // shape.cx)
+    return limits.unified_memory or limits.cpu_device or groups >= _MANY_GROUPS * (limits.compute_units or UNITS)
 
 
 def _down(wanted: int, most: int) -> int:
