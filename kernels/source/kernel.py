@@ -45,8 +45,8 @@ class Buffer:
 
     Element i has in its lanes what lies at i, and as many planes later as the lane's number; lanes beyond are 0."""
     in_order: bool = False
-    """Whether a desktop's compiler must ask for values where the body does. NVIDIA's else asks for each just before its
-    use, to save registers, so that a work-item waits for memory as often as it loads."""
+    """True: values are asked for where the body does. NVIDIA's compiler else moves each load to its use, which saves
+    registers: a work-item waits for memory as often as it loads."""
 
 
 def result(name: str, lanes: Literal[1, 4] = 4, storage: Storage = "data") -> Buffer:

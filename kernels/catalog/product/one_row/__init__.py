@@ -50,7 +50,7 @@ class RowTile(Tile):
     def twin(self) -> RowTile:
         """Return the tile of two matrices: as much to read at once by a work-item, or by half as many of them."""
         if self.cx * self.ky > _GROUP:
-            return replace(self, matrices=2, ky=max(self.width, self.ky // 2))
+            return replace(self, matrices=2, ky=max(self.width, self.ky // 2), turns=min(_TURNS, self.turns))
         return replace(self, matrices=2, turns=-(-self.turns // 2))
 
     @derived

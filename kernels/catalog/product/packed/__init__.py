@@ -25,9 +25,9 @@ _HERE = Path(__file__).parent
 _GROUP, _ACROSS, _ACROSS_OF_A_CPU = 256, 4, 16
 """Work-items of a work-group, and those side by side: a panel each; a CPU's vectors want more, and no barrier."""
 _IN_FLIGHT, _IN_FLIGHT_OF_FEW = 8, 16
-"""Vectors of codes that a work-item reads at once at most, and where a compute unit has but one or two work-groups."""
+"""Vectors of codes that a work-item reads at once at most, and where a compute unit has one or two work-groups."""
 _FEW_GROUPS, _MANY_GROUPS = 512, 8
-"""Work-items of a work-group where there are fewer than two a compute unit; work-groups a unit that fill it by turns."""
+"""Work-items of a work-group where there are fewer than two a compute unit; and work-groups a unit that are many."""
 _FEW_ROWS = 4
 """The most rows of which each reads the matrix for itself."""
 _MEANING, _EXAMPLE = "work-items across x down x turns", "4x64x2"

@@ -36,7 +36,7 @@ _UNITS, _LOCAL_BYTES = 8, 16 << 10
 
 @dataclass(frozen=True)
 class TokenTile(RowTile):
-    """`together` heads in `splits` parts; `lanes` work-items of `group` share a row, and `columns4` a value. The sums of
+    """`together` heads in `splits` parts; `lanes` work-items of `group` share a row, and `columns4` a value. Sums of
     `joined` heads meet at once."""
 
     columns4: int
