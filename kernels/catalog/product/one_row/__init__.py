@@ -22,8 +22,7 @@ _LINES, _SECTOR = {256: 4, 64: 1}, 32
 unit; and at least."""
 _GROUP, _FEW_GROUPS = 256, 512
 """Work-items of a work-group, and where there are fewer than two a compute unit."""
-_TURNS, _TURNS_OF_FEW = 2, 4
-"""Vectors of the depth that a work-item reads at once, and at most where a compute unit has one work-group."""
+_TURNS = 2
 UNITS, _UNITS_OF_A_PHONE = 64, 8
 """Compute units of a device that does not tell."""
 _MEANING, _EXAMPLE = "work-items across x down x vectors of columns x turns", "2x128x2x2"
@@ -50,7 +49,7 @@ class RowTile(Tile):
     def twin(self) -> RowTile:
         """Return the tile of two matrices: as much to read at once by a work-item, or by half as many of them."""
         if self.cx * self.ky > _GROUP:
-            return replace(self, matrices=2, ky=max(self.width, self.ky // 2), turns=min(_TURNS, self.turns))
+            return replace(self, matrices=2, ky=max(self.width, self.ky // 2))
         return replace(self, matrices=2, turns=-(-self.turns // 2))
 
     @derived
@@ -172,10 +171,7 @@ def _default(product: Product, options: Options, limits: Limits) -> RowTile:
     group = min(_FEW_GROUPS if few else _GROUP, most, *limits.max_work_item_sizes[:1])
     cx = max(1, min(cx, 1 << (group.bit_length() - 1)))
     down = 1 << (-(-product.depth // (4 * _TURNS)) - 1).bit_length()
-    ky = max(width, min(1 << ((group // cx).bit_length() - 1), down))
-    lone = not limits.unified_memory and -(-product.columns4 // (cx * width)) <= units
-    turns = min(_TURNS_OF_FEW, -(-product.depth // (4 * ky))) if lone else _TURNS
-    return RowTile(cx, ky, width, max(_TURNS, turns))
+    return RowTile(cx, max(width, min(1 << ((group // cx).bit_length() - 1), down)), width, _TURNS)
 
 
 def _parse(tile: str) -> RowTile:
