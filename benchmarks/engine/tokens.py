@@ -184,12 +184,11 @@ def measure(
     limits, rows = limits_of(facts), list[dict[str, Any]]()
     copied = copy_bandwidth(agent, limits, api, arguments.device, arguments.copy_mib, caches)
     print(f"{api}: {facts['device_name']}; a copy: {copied:.1f} GB/s", flush=True)
-    contexts = [int(word) for word in arguments.contexts.split(",")]
     for precision in arguments.precisions.split(","):
         options = Options(api, precision, product=arguments.product)  # type: ignore[arg-type]
         bundle = compile_generation(steps, options, limits, spirv_cache=caches / "spirv")
         bundle.write(folder / "plan")
-        for context in contexts:
+        for context in map(int, arguments.contexts.split(",")):
             row = timed(agent, folder, bundle, context, arguments)
             share = row["gb_per_s"] / copied
             rows.append({"api": api, "precision": precision, "copy_gb_per_s": copied, "of_copy": share, **row})
