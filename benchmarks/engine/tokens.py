@@ -30,6 +30,7 @@ from benchmarks.engine.ours import find_device
 from kernels.compile import compile_generation, compile_graph
 from kernels.errors import CompileError
 from kernels.frontend.load import load_decoder
+from kernels.ir.decoder import DecoderStep
 from kernels.ir.graph import Graph, Node
 from kernels.ir.packed import FORMATS, random_matrix
 from kernels.options import Limits, Options
@@ -173,7 +174,9 @@ def programs_us(events: Sequence[dict[str, Any]], each: Pass) -> dict[str, list[
     return dict(sorted(found.items(), key=lambda item: -sum(item[1])))
 
 
-def measure(api: str, arguments: argparse.Namespace, file: Path, folder: Path) -> list[dict[str, Any]]:
+def measure(
+    api: str, arguments: argparse.Namespace, steps: Sequence[DecoderStep], folder: Path
+) -> list[dict[str, Any]]:
     """Print and return the rows of one API. Raises CompileError or ContenderError, in words."""
     caches = arguments.caches or folder
     agent = Agent(arguments.agent, caches / "agent", cache_environment(caches))
@@ -181,15 +184,11 @@ def measure(api: str, arguments: argparse.Namespace, file: Path, folder: Path) -
     limits, rows = limits_of(facts), list[dict[str, Any]]()
     copied = copy_bandwidth(agent, limits, api, arguments.device, arguments.copy_mib, caches)
     print(f"{api}: {facts['device_name']}; a copy: {copied:.1f} GB/s", flush=True)
-    contexts = [int(word) for word in arguments.contexts.split(",")]
-    capacity = max(contexts) + arguments.prompt + arguments.generate
-    piece = min(arguments.piece, arguments.prompt, capacity)
-    steps = load_decoder(file, capacity, (piece, 1) if piece > 1 else (1,))
     for precision in arguments.precisions.split(","):
         options = Options(api, precision, product=arguments.product)  # type: ignore[arg-type]
         bundle = compile_generation(steps, options, limits, spirv_cache=caches / "spirv")
         bundle.write(folder / "plan")
-        for context in contexts:
+        for context in map(int, arguments.contexts.split(",")):
             row = timed(agent, folder, bundle, context, arguments)
             share = row["gb_per_s"] / copied
             rows.append({"api": api, "precision": precision, "copy_gb_per_s": copied, "of_copy": share, **row})
@@ -233,9 +232,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         contexts = [int(word) for word in arguments.contexts.split(",")]
         capacity = max(contexts) + arguments.prompt + arguments.generate
         write_model(folder / "m.gguf", model, capacity, arguments.weights)
+        piece = min(arguments.piece, arguments.prompt, capacity)
+        steps = load_decoder(folder / "m.gguf", capacity, (piece, 1) if piece > 1 else (1,))
         for api in arguments.backends.split(","):
             try:
-                rows += measure(api, arguments, folder / "m.gguf", folder)
+                rows += measure(api, arguments, steps, folder)
             except (CompileError, ContenderError) as e:
                 status = FAILED
                 print(f"{api}: {e}", flush=True)

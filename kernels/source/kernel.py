@@ -44,6 +44,9 @@ class Buffer:
     """Number of channels, one to four, of an fp32 array, each a plane of the kernel's `h` x `w`; 0: there are none.
 
     Element i has in its lanes what lies at i, and as many planes later as the lane's number; lanes beyond are 0."""
+    in_order: bool = False
+    """True: values are asked for where the body does. NVIDIA's compiler else moves each load to its use, which saves
+    registers: a work-item waits for memory as often as it loads."""
 
 
 def result(name: str, lanes: Literal[1, 4] = 4, storage: Storage = "data") -> Buffer:
@@ -145,6 +148,10 @@ class Kernel:
     def stored(self, types: Mapping[str, Storage]) -> Kernel:
         """The kernel with these parameters in such types, whatever the plan's data type."""
         return self._replacing({b.name: replace(b, storage=types[b.name]) for b in self.buffers if b.name in types})
+
+    def in_order(self, *names: str) -> Kernel:
+        """Return the kernel that asks for these parameters' values in the order of its body."""
+        return self._replacing({b.name: replace(b, in_order=True) for b in self.buffers if b.name in names})
 
     def with_planes(self, planes: Mapping[str, int]) -> Kernel:
         """The kernel that reads these parameters, by name, from so many planes."""

@@ -23,7 +23,8 @@ unit; and at least."""
 _GROUP, _FEW_GROUPS = 256, 512
 """Work-items of a work-group, and where there are fewer than two a compute unit."""
 _TURNS = 2
-_UNITS, _UNITS_OF_A_PHONE = 64, 8
+UNITS, _UNITS_OF_A_PHONE = 64, 8
+"""Compute units of a device that does not tell."""
 _MEANING, _EXAMPLE = "work-items across x down x vectors of columns x turns", "2x128x2x2"
 
 
@@ -46,7 +47,9 @@ class RowTile(Tile):
 
     @property
     def twin(self) -> RowTile:
-        """Return the tile of two matrices, which are as much to read at once."""
+        """Return the tile of two matrices: as much to read at once by a work-item, or by half as many of them."""
+        if self.cx * self.ky > _GROUP:
+            return replace(self, matrices=2, ky=max(self.width, self.ky // 2))
         return replace(self, matrices=2, turns=-(-self.turns // 2))
 
     @derived
@@ -68,6 +71,10 @@ class RowTile(Tile):
     @derived
     def pieces(self) -> int:
         return max(1, min(_PIECES, self.ky // self.width))
+
+    @derived
+    def meetings(self) -> int:
+        return -(-self.ky // self.pieces)
 
     @derived
     def waiting(self) -> int:
@@ -97,14 +104,14 @@ def normalising(kernel: Kernel) -> Kernel:
         name=f"{kernel.name}_normed",
         buffers=(*read, Buffer("norm"), written),
         floats=(*kernel.floats, "epsilon"),
-        locals=(*kernel.locals, LocalArray("lengths", "KY", 1)),
+        locals=(*kernel.locals, LocalArray("lengths", "KY", 1), LocalArray("squared", "PIECES", 1)),
     )
 
 
 def doubled(kernel: Kernel) -> Kernel:
     """Return the kernel with a second matrix, whose product is `other` at the end."""
     *read, written = kernel.buffers
-    twin = Buffer("twin", storage=next(buffer.storage for buffer in read if buffer.name == "b"))
+    twin = next(replace(buffer, name="twin") for buffer in read if buffer.name == "b")
     return replace(kernel, name=f"{kernel.name}_twin", buffers=(*read, twin, written))
 
 
@@ -148,14 +155,15 @@ class OneRow:
         shape = _parse(tile) if tile else _default(product, options, limits)
         groups = -(-product.columns4 // shape.outputs)
         eights = int(options.half and shape.width == 2)
-        return (Call(KERNEL, (groups * shape.group, 1, 1), shape, {"EIGHTS": eights, "NORMED": 0}, group=shape.group),)
+        kernel = KERNEL if limits.unified_memory else KERNEL.in_order("a", "b")
+        return (Call(kernel, (groups * shape.group, 1, 1), shape, {"EIGHTS": eights, "NORMED": 0}, group=shape.group),)
 
 
 def _default(product: Product, options: Options, limits: Limits) -> RowTile:
     """Return a tile whose work-groups read whole lines, or sectors where lines leave compute units without one."""
     vector = 8 if options.half else 16
     width = 2 if options.half and not limits.unified_memory and product.columns4 % 2 == 0 else 1
-    units = limits.compute_units or (_UNITS_OF_A_PHONE if limits.unified_memory else _UNITS)
+    units = limits.compute_units or (_UNITS_OF_A_PHONE if limits.unified_memory else UNITS)
     groups = {line: -(-product.columns4 * vector // line) for line in _LINES}
     cx = next((line for line, each in _LINES.items() if groups[line] >= each * units), _SECTOR) // (vector * width)
     few = -(-product.columns4 // (cx * width)) < 2 * units and not limits.unified_memory

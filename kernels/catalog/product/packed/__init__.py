@@ -9,7 +9,7 @@ from pathlib import Path
 from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.panels import LANES, layout_of
 from kernels.catalog.product.kernel_parts import BOUNDS
-from kernels.catalog.product.one_row import RowTile, normalising
+from kernels.catalog.product.one_row import UNITS, RowTile, normalising
 from kernels.catalog.product.sizes import Product
 from kernels.catalog.tile_text import numbers
 from kernels.catalog.work_group import group_conflict
@@ -24,8 +24,10 @@ _SPAN, _VECTOR = 32, 16
 _HERE = Path(__file__).parent
 _GROUP, _ACROSS, _ACROSS_OF_A_CPU = 256, 4, 16
 """Work-items of a work-group, and those side by side: a panel each; a CPU's vectors want more, and no barrier."""
-_IN_FLIGHT = 8
-"""Vectors of codes that a work-item reads at once."""
+_IN_FLIGHT, _IN_FLIGHT_OF_FEW = 8, 16
+"""Vectors of codes that a work-item reads at once at most, and where a compute unit has one or two work-groups."""
+_FEW_GROUPS, _MANY_GROUPS = 512, 8
+"""Work-items of a work-group where there are fewer than two a compute unit; and work-groups a unit that are many."""
 _FEW_ROWS = 4
 """The most rows of which each reads the matrix for itself."""
 _MEANING, _EXAMPLE = "work-items across x down x turns", "4x64x2"
@@ -54,6 +56,11 @@ class BlockTile(Tile):
     def span_words(self) -> int:
         """Vectors that hold the codes of four outputs in a span."""
         return self.span * self.bits // 32
+
+    @derived
+    def field_vectors(self) -> int:
+        """Vectors of what four outputs have in a span beside codes."""
+        return 1 + (self.fields >> 1).bit_count()
 
     @derived
     def offsets(self) -> int:
@@ -96,6 +103,10 @@ class PackedTile(RowTile, BlockTile):
     @derived
     def reads(self) -> int:
         return self.turns * self.matrices * self.span_words
+
+    @derived
+    def field_reads(self) -> int:
+        return self.turns * self.matrices * self.field_vectors
 
 
 _UNPACKING = text_of(_HERE / "blocks.c")
@@ -156,7 +167,8 @@ class Packed:
         switches = {"NORMED": 0, "RAGGED": int(product.depth % shape.span > 0)}
         switches |= {"LAST_LANES": product.depth % 4} if product.depth % 4 else {}
         items = (-(-product.columns4 // shape.cx) * shape.group, product.rows, 1)
-        return (Call(KERNEL, items, shape, switches, group=shape.group),)
+        kernel = KERNEL if _fills(product, shape, limits) else KERNEL.in_order("b")
+        return (Call(kernel, items, shape, switches, group=shape.group),)
 
 
 def is_of_few_rows(product: Product) -> bool:
@@ -182,12 +194,29 @@ def _tile(packed: PackedFormat, tile: str) -> PackedTile:
 
 
 def _default(product: Product, packed: PackedFormat, limits: Limits) -> PackedTile:
-    """Return a tile that has all of the depth on its way, in as many turns as registers hold."""
+    """Return a tile that has all of the depth on its way: in as many turns as registers hold; on a GPU with memory of
+    its own that work-groups do not fill, in as many work-items, each of which has less to unpack one after another."""
     shape = _tile(packed, f"{_ACROSS_OF_A_CPU}x1x1")
     turns = max(1, _IN_FLIGHT // shape.span_words)
     if limits.cpu_device:
         return replace(shape, turns=turns)
-    most = min(_GROUP, limits.within(KERNEL.name).max_work_group or 64, *limits.max_work_item_sizes[:1])
-    down = 1 << (-(-product.depth // (shape.span * turns)) - 1).bit_length()
-    across = min(_ACROSS, most)
-    return replace(shape, cx=across, ky=max(1, min(down, 1 << ((most // across).bit_length() - 1))), turns=turns)
+    most = min((limits.within(KERNEL.name).max_work_group or 64, *limits.max_work_item_sizes[:1]))
+    across, spans = min(_ACROSS, most), -(-product.depth // shape.span)
+    groups, units = -(-product.columns4 // across), limits.compute_units or UNITS
+    if _fills(product, replace(shape, cx=across), limits):
+        return replace(shape, cx=across, ky=_down(-(-spans // turns), min(_GROUP, most) // across), turns=turns)
+    is_few = groups < 2 * units
+    ky = _down(spans, min(_FEW_GROUPS if is_few else _GROUP, most) // across)
+    in_flight = (_IN_FLIGHT_OF_FEW if is_few else _IN_FLIGHT) // shape.span_words
+    return replace(shape, cx=across, ky=ky, turns=max(1, min(in_flight, -(-spans // ky))))
+
+
+def _fills(product: Product, shape: PackedTile, limits: Limits) -> bool:
+    """Return whether many work-groups on a compute unit, or a phone's own caches, hide that each waits for memory."""
+    groups = -(-product.columns4 // shape.cx)
+    return limits.unified_memory or limits.cpu_device or groups >= _MANY_GROUPS * (limits.compute_units or UNITS)
+
+
+def _down(wanted: int, most: int) -> int:
+    """Return the power of two that is enough, or as many as there may be."""
+    return max(1, min(1 << (wanted - 1).bit_length(), 1 << (most.bit_length() - 1)))

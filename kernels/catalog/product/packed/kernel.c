@@ -14,12 +14,17 @@
 #if NORMED
     WIDE4 squares = WIDE_SPLAT(0.0f);
 #endif
-    for (int first = ky; first < spans; first += TURNS * KY) {
+    for (int base = 0; base < spans; base += TURNS * KY) {
+        const int first = base + ky;
         INT4 codes[READS];
+        INT4 fields[FIELD_READS];
         UNROLL for (int turn = 0; turn < TURNS; ++turn) {
-            const int from = CODES_AT(IMIN(first + turn * KY, spans - 1));
+            const int there = IMIN(first + turn * KY, spans - 1);
+            const int from = CODES_AT(there);
+            LOAD_FIELDS(LOAD_b, there, turn * FIELD_VECTORS)
             UNROLL for (int i = 0; i < SPAN_WORDS; ++i) codes[turn * SPAN_WORDS + i] = LOAD_b(from + i * 4);
 #if MATRICES == 2
+            LOAD_FIELDS(LOAD_twin, there, (TURNS + turn) * FIELD_VECTORS)
             UNROLL for (int i = 0; i < SPAN_WORDS; ++i) codes[(TURNS + turn) * SPAN_WORDS + i] = LOAD_twin(from + i * 4);
 #endif
         }
@@ -52,14 +57,12 @@
                     }
                 }
                 const WIDE4 value = WIDE_SPLAT(values.x + values.y + values.z + values.w);
-                WIDE4 scale = SCALE(LOAD_b, span);
-                sums[0] = MAD(products[0], scale, sums[0]);
-                sums[0] = MAD(value, OFFSET(LOAD_b, span) - scale * ZERO_OF(LOAD_b, span), sums[0]);
-#if MATRICES == 2
-                scale = SCALE(LOAD_twin, span);
-                sums[1] = MAD(products[1], scale, sums[1]);
-                sums[1] = MAD(value, OFFSET(LOAD_twin, span) - scale * ZERO_OF(LOAD_twin, span), sums[1]);
-#endif
+                UNROLL for (int m = 0; m < MATRICES; ++m) {
+                    const WIDE4 scale = SCALE((m * TURNS + turn) * FIELD_VECTORS);
+                    const WIDE4 zero = scale * ZERO_OF((m * TURNS + turn) * FIELD_VECTORS);
+                    sums[m] = MAD(products[m], scale, sums[m]);
+                    sums[m] = MAD(value, OFFSET((m * TURNS + turn) * FIELD_VECTORS) - zero, sums[m]);
+                }
             }
         }
     }

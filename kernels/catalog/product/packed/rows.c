@@ -19,10 +19,12 @@
     }
     CHUNK_SUMS
     IN_CHUNKS(span, spans, SPAN_VECTORS) {
-        const WIDE4 scale = SCALE(LOAD_b, span);
-        const WIDE4 offset = OFFSET(LOAD_b, span) - scale * ZERO_OF(LOAD_b, span);
+        INT4 fields[FIELD_VECTORS];
         INT4 codes[SPAN_WORDS];
+        LOAD_FIELDS(LOAD_b, span, 0)
         UNROLL for (int i = 0; i < SPAN_WORDS; ++i) codes[i] = LOAD_b(CODES_AT(span) + i * 4);
+        const WIDE4 scale = SCALE(0);
+        const WIDE4 offset = OFFSET(0) - scale * ZERO_OF(0);
 #if DOWN > 1
         const int side = span % 2 * SPAN * CX + across;
         UNROLL for (int k = 0; k < SPAN; ++k) {

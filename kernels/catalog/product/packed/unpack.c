@@ -5,11 +5,13 @@
     if (at >= columns4) return;
     const int quarter = at % 4;
     const int panel = at / 4 * ((depth + BLOCK - 1) / BLOCK) * BLOCK_VECTORS;
-    const WIDE4 scale = SCALE(LOAD_src, span);
-    const WIDE4 offset = OFFSET(LOAD_src, span);
-    const WIDE4 zero = ZERO_OF(LOAD_src, span);
+    INT4 fields[FIELD_VECTORS];
     INT4 codes[SPAN_WORDS];
+    LOAD_FIELDS(LOAD_src, span, 0)
     UNROLL for (int i = 0; i < SPAN_WORDS; ++i) codes[i] = LOAD_src(CODES_AT(span) + i * 4);
+    const WIDE4 scale = SCALE(0);
+    const WIDE4 offset = OFFSET(0);
+    const WIDE4 zero = ZERO_OF(0);
     UNROLL for (int k = 0; k < SPAN; ++k) {
         if (span * SPAN + k < depth) STORE_dst((span * SPAN + k) * columns4 + at, MAD(scale, CODE(0, k) - zero, offset));
     }

@@ -2,7 +2,6 @@
     const int piece = me / OUTPUTS;
     WIDE4 whole[MATRICES];
 #if NORMED
-    float square = 0.0f;
     if (me % CX == 0) lengths[ky] = squares.x + squares.y + squares.z + squares.w;
 #endif
     UNROLL for (int m = 0; m < MATRICES; ++m) {
@@ -10,9 +9,21 @@
         BARRIER;
         if (piece < PIECES) {
             WIDE4 some = WIDE_SPLAT(0.0f);
-            for (int k = piece; k < KY; k += PIECES) some += partial[found / CX * GROUP + k * CX + found % CX];
+            UNROLL for (int turn = 0; turn < MEETINGS; ++turn) {
+                const int k = piece + turn * PIECES;
+                if (k < KY) some += partial[found / CX * GROUP + k * CX + found % CX];
+            }
             met[me] = some;
         }
+#if NORMED
+        if (m == 0 && me < PIECES) {
+            float square = 0.0f;
+            UNROLL for (int turn = 0; turn < MEETINGS; ++turn) {
+                if (me + turn * PIECES < KY) square += lengths[me + turn * PIECES];
+            }
+            squared[me] = square;
+        }
+#endif
         BARRIER;
         whole[m] = WIDE_SPLAT(0.0f);
         if (piece == 0) {
@@ -20,14 +31,8 @@
         }
     }
 #if NORMED
-    if (me < PIECES) {
-        for (int k = me; k < KY; k += PIECES) square += lengths[k];
-    }
-    BARRIER;
-    if (me < PIECES) lengths[me] = square;
-    BARRIER;
-    square = 0.0f;
-    UNROLL for (int p = 0; p < PIECES; ++p) square += lengths[p];
+    float square = 0.0f;
+    UNROLL for (int p = 0; p < PIECES; ++p) square += squared[p];
     const WIDE4 inverse = WIDE_SPLAT(1.0f / SQRT(square / FLOAT(depth) + epsilon));
     UNROLL for (int m = 0; m < MATRICES; ++m) whole[m] *= inverse;
 #endif

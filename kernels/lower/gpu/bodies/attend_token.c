@@ -101,7 +101,7 @@ INCLUDE turned_row
             const int i = me + n * GROUP;
             if (i < TOGETHER * PLACES) {
                 float now = most[n];
-                for (int p = 0; p < there; ++p) now = MAX(now, scores[i / PLACES * PLACES + p]);
+                UNROLL for (int p = 0; p < PLACES; ++p) now = MAX(now, scores[i / PLACES * PLACES + p]);
                 weight[i] = EXP(scores[i] - now);
                 if (i % PLACES == 0) factors[i / PLACES] = EXP(most[n] - now);
                 most[n] = now;
@@ -125,24 +125,33 @@ INCLUDE turned_row
         const int first = turn + PLACES;
 INCLUDE token_reads
     }
-    UNROLL for (int h = 0; h < TOGETHER; ++h) {
+    UNROLL for (int set = 0; set < SETS; ++set) {
         BARRIER;
-        held[me] = sums[h];
-        meeting[me] = whole[h];
-        if (me == h % LANES * PLACES) factors[h] = most[h / LANES];
+        UNROLL for (int j = 0; j < JOINED; ++j) {
+            held[j * GROUP + me] = sums[set * JOINED + j];
+            meeting[j * GROUP + me] = whole[set * JOINED + j];
+            if (me == (set * JOINED + j) % LANES * PLACES) factors[set * JOINED + j] = most[(set * JOINED + j) / LANES];
+        }
         BARRIER;
-        if (me < COLUMNS4 && queried > 0) {
+        for (int i = me; i < JOINED * COLUMNS4; i += GROUP) {
+            const int from = i / COLUMNS4 * GROUP + i % COLUMNS4;
+            const int h = set * JOINED + i / COLUMNS4;
+            WIDE4 sum = held[from];
+            float share_of = meeting[from];
             for (int p = 1; p < PARTS; ++p) {
-                sums[h] += held[p * COLUMNS4 + me];
-                whole[h] += meeting[p * COLUMNS4 + me];
+                sum += held[from + p * COLUMNS4];
+                share_of += meeting[from + p * COLUMNS4];
             }
             const int number = image * heads + first_head + h;
+            if (queried > 0) {
 #if SPLITS == 1
-            STORE_dst(number * COLUMNS4 + me, sums[h] / WIDE_SPLAT(whole[h]));
+                STORE_dst(number * COLUMNS4 + i % COLUMNS4, sum / WIDE_SPLAT(share_of));
 #else
-            STORE_dst((number * SPLITS + split) * (COLUMNS4 + 1) + me, sums[h]);
-            if (me == 0) STORE_dst((number * SPLITS + split) * (COLUMNS4 + 1) + COLUMNS4, WIDE_VEC4(factors[h], whole[h], 0.0f, 0.0f));
+                const int found = (number * SPLITS + split) * (COLUMNS4 + 1);
+                STORE_dst(found + i % COLUMNS4, sum);
+                if (i % COLUMNS4 == 0) STORE_dst(found + COLUMNS4, WIDE_VEC4(factors[h], share_of, 0.0f, 0.0f));
 #endif
+            }
         }
     }
 }

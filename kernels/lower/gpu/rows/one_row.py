@@ -43,7 +43,9 @@ def beside_row(context: GpuContext, node: Node, call: Call) -> Beside:
     if gate is None or not is_taken_along(context, gate):
         return Beside(call, buffers, epsilon)
     assert isinstance(call.tile, RowTile)
-    call = replace(call, kernel=doubled(call.kernel), tile=call.tile.twin)
+    tile, (items, rows, images) = call.tile.twin, call.work_items
+    work_items = (items // call.group * tile.group, rows, images)
+    call = replace(call, kernel=doubled(call.kernel), tile=tile, group=tile.group, work_items=work_items)
     matrix = packed_weights(context, gate)
     if matrix is None:
         buffers["twin"] = context.weight(gate.inputs[1], padded(constant(context, gate, 1), 1, 4))

@@ -28,20 +28,23 @@ _GROUP, _LANES, _KEYS = 128, 4, 8
 """Work-items; those that share a key's row at least, and vectors of it that each has at most."""
 _TOGETHER = 8
 """Heads of a work-group at most: registers hold a sum of each."""
-_SPLITS, _GROUPS_OF_A_UNIT = 64, 2
+_SPLITS, _GROUPS_OF_A_UNIT, _GROUPS_OF_A_PHONE = 64, 4, 2
+"""Parts of the places at most, and work-groups that a compute unit has at once."""
 _UNITS, _LOCAL_BYTES = 8, 16 << 10
 """Compute units and local memory of a device that does not tell."""
 
 
 @dataclass(frozen=True)
 class TokenTile(RowTile):
-    """`together` heads in `splits` parts; `lanes` work-items of `group` share a row, and `columns4` a value."""
+    """`together` heads in `splits` parts; `lanes` work-items of `group` share a row, and `columns4` a value. Sums of
+    `joined` heads meet at once."""
 
     columns4: int
     group: int
     lanes: int
     together: int
     splits: int
+    joined: int
 
     @derived
     def places(self) -> int:
@@ -76,6 +79,20 @@ class TokenTile(RowTile):
         return self.together * self.group
 
     @derived
+    def summed(self) -> int:
+        return self.joined * self.group
+
+    @derived
+    def sets(self) -> int:
+        """Meetings of sums."""
+        return self.together // self.joined
+
+    @derived
+    def found(self) -> int:
+        """Vectors that a work-item has of what splits found."""
+        return -(-self.splits // self.parts)
+
+    @derived
     def seen(self) -> int:
         return self.together * self.places
 
@@ -94,7 +111,7 @@ _ATTEND = Kernel(
         LocalArray("tile_q", "QUERY"),
         LocalArray("tile_k", "DEPTH4"),
         LocalArray("tile_v", "COLUMNS4"),
-        LocalArray("held", "GROUP"),
+        LocalArray("held", "SUMMED"),
         LocalArray("meeting", "MET", 1),
         LocalArray("scores", "SEEN", 1),
         LocalArray("weight", "SEEN", 1),
@@ -154,6 +171,8 @@ def lower_attend(context: GpuContext, node: Node) -> None:
             buffers |= {"new_norm": plain(context, append.inputs[5])}
     if appended:
         kernel = _appending(kernel)
+    if not context.limits.unified_memory:
+        kernel = kernel.in_order("key_cache", "value_cache")
     switches = {"NORMED": int(a["normed"]), "BY_PLACE": int(a["by_place"]), "CAPPED": int(a["softcap"] > 0)}
     target, (head_items, blocks) = context.new_plain(node.output), (tile.splits * tile.group, heads // tile.together)
     dispatch = partial(context.dispatch, tile=tile, group=tile.group)
@@ -173,7 +192,8 @@ def lower_attend(context: GpuContext, node: Node) -> None:
     )  # fmt: skip
     if found != target:
         own, groups = {name: ints[name] for name in _VALID}, (heads * tile.group, batch, 1)
-        dispatch(_JOIN, node.name, {"parts": found, "ends": ends, "dst": target}, own, groups)
+        join = _JOIN if context.limits.unified_memory else _JOIN.in_order("parts")
+        dispatch(join, node.name, {"parts": found, "ends": ends, "dst": target}, own, groups)
 
 
 def _appending(kernel: Kernel) -> Kernel:
@@ -220,9 +240,11 @@ def _tile(context: GpuContext, node: Node) -> TokenTile | None:
     shared, units = a["heads"] // kept, limits.compute_units or _UNITS
     for together in (n for n in range(min(_TOGETHER, shared), 0, -1) if shared % n == 0):
         groups, turns = a["heads"] // together * batch, ceil(capacity * lanes / group)
-        splits = min(_SPLITS, max(1, ceil(_GROUPS_OF_A_UNIT * units / groups)), turns)
-        tile = TokenTile(depth4, a["turned"] // 8, columns4, group, lanes, together, splits)
+        each = _GROUPS_OF_A_PHONE if limits.unified_memory else _GROUPS_OF_A_UNIT
+        splits = min(_SPLITS, max(1, ceil(each * units / groups)), turns)
         known = replace(limits, local_bytes=limits.local_bytes or _LOCAL_BYTES)
-        if group_conflict(known, group=group, local_bytes=_ATTEND.local_bytes(tile.constants)) is None:
-            return tile
+        for joined in (1,) if limits.unified_memory else (together, 1):
+            tile = TokenTile(depth4, a["turned"] // 8, columns4, group, lanes, together, splits, joined)
+            if group_conflict(known, group=group, local_bytes=_ATTEND.local_bytes(tile.constants)) is None:
+                return tile
     return None

@@ -64,6 +64,13 @@ UNITS = text_of(_HOME / "units.cl")
 _HALVES = text_of(_HOME / "halves.cl")
 _EIGHTS = text_of(_HOME / "eights.cl")
 _PLANES = text_of(_HOME / "planes.cl")
+_IN_ORDER = """\
+#ifdef __NV_CL_C_VERSION
+#define IN_ORDER volatile
+#else
+#define IN_ORDER
+#endif
+"""
 _RAW = """\
 #define RAW4 uint2
 #define RAW_ZERO ((uint2)(0))
@@ -89,6 +96,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
         f"{kernel.functions}{MACROS}{integers.opencl(kernel, kernel.source(constants))}"
         f"{MATRICES + UNITS + _RAW if kernel.matrix_units else ''}{WARPGROUPS if kernel.warpgroups else ''}"
         f"{FRAGMENTS if kernel.fragments else ''}"
+        f"{_IN_ORDER if any(buffer.in_order for buffer in kernel.buffers) else ''}"
         f"{accessors}\n{_eights(kernel, precision)}{raw}\n"
         f"{_DIVISION if 'DIVIDE(' in kernel.source(constants) else ''}"
         f"{dot_products.OPENCL if kernel.whole_numbers else ''}"
@@ -139,8 +147,11 @@ def _eights(kernel: Kernel, precision: Precision) -> str:
     """`LOAD_EIGHT_<name>`: eight halves as they lie."""
     if not kernel.loads_eights or precision not in HALF:
         return ""
-    read = [buffer.name for buffer in kernel.buffers if buffer.access == "read" and _is_half(buffer, precision)]
-    return _EIGHTS + "".join(f"#define LOAD_EIGHT_{n}(i) (((__global const uint4*){n})[i])\n" for n in read)
+    read = [buffer for buffer in kernel.buffers if buffer.access == "read" and _is_half(buffer, precision)]
+    kinds = {buffer.name: "IN_ORDER " * buffer.in_order for buffer in read}
+    return _EIGHTS + "".join(
+        f"#define LOAD_EIGHT_{name}(i) ((({kind}__global const uint4*){name})[i])\n" for name, kind in kinds.items()
+    )
 
 
 def _vectors(constants: Mapping[str, int], precision: Precision, narrow: bool) -> str:
@@ -192,8 +203,11 @@ def _argument(buffer: Buffer, precision: Precision, narrow: bool) -> str:
 def _accessors(buffer: Buffer, precision: Precision, narrow: bool) -> str:
     name, suffix = buffer.name, "4" if buffer.lanes == 4 else ""
     is_half = _is_half(buffer, precision)
-    loads = "load_half4" if suffix else "vload_half"
-    value = f"{loads}((i), {name})" if is_half and not narrow else f"{name}[i]"
+    loads, stored = "load_half4" if suffix else "vload_half", f"{name}[i]"
+    if buffer.in_order and not is_half:
+        stored = f"((IN_ORDER __global const {single_type(buffer.storage)}{suffix}*){name})[i]"
+    load = f"{loads}_in_order" if buffer.in_order and suffix else loads
+    value = f"{load}((i), {name})" if is_half and not narrow else stored
     value = f"TO_COMPUTED({planes_value(buffer)})" if buffer.planes else value
     load = f"#define LOAD_{name}(i) ({value})"
     if buffer.access == "read":

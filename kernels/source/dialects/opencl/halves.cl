@@ -16,10 +16,15 @@ float4 load_half4(int i, __global const half* from) {
     const ushort4 bits = ((__global const ushort4*)from)[i];
     return (float4)(half_of(bits.x), half_of(bits.y), half_of(bits.z), half_of(bits.w));
 }
+float4 load_half4_in_order(int i, __global const half* from) {
+    const ushort4 bits = ((volatile __global const ushort4*)from)[i];
+    return (float4)(half_of(bits.x), half_of(bits.y), half_of(bits.z), half_of(bits.w));
+}
 void store_half4(float4 v, int i, __global half* to) { ((__global ushort4*)to)[i] = HALVES_OF(v); }
 #define PUT_HALF4(v, i, to) (((__local ushort4*)(to))[i] = HALVES_OF(v))
 #else
 #define load_half4(i, from) vloada_half4((i), (from))
+#define load_half4_in_order(i, from) vloada_half4((i), (from))
 #define store_half4(v, i, to) vstorea_half4((v), (i), (to))
 #define PUT_HALF4(v, i, to) vstorea_half4((v), (i), (__local half*)(to))
 #endif

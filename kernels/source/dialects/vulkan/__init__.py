@@ -210,8 +210,9 @@ def _shared_weights(count: int, size: int) -> str:
 
 def _by_eights(binding: int, buffer: Buffer) -> str:
     """The same buffer again, in vectors of eight halves."""
+    order = "volatile " * buffer.in_order
     return (
-        f"\nlayout(std430, set = 0, binding = {binding}) readonly buffer Eights_{buffer.name}"
+        f"\nlayout(std430, set = 0, binding = {binding}) {order}readonly buffer Eights_{buffer.name}"
         f" {{ uvec4 eights_{buffer.name}[]; }};\n#define LOAD_RAW8_{buffer.name}(i) eights_{buffer.name}[i]"
     )
 
@@ -255,6 +256,7 @@ def _buffer(
     load = f"#define LOAD_{name}(i) ({computed}({name}[i]))"
     store = f"#define STORE_{name}(i, v) {name}[i] = {element}(v)"
     accessor = {"read": load, "write": store, "readwrite": f"{load}\n{store}"}[buffer.access]
+    access = "volatile " * buffer.in_order + access
     layout = f"layout(std430, set = 0, binding = {binding}) {access}restrict buffer"
     again = ""
     if eights and is_half and buffer.access == "read" and buffer.lanes == 4:

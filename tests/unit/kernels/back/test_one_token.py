@@ -47,10 +47,15 @@ def attention(rng: np.random.Generator) -> tuple[Graph, Arrays]:
 
 
 def row(rng: np.random.Generator) -> tuple[Graph, Arrays]:
-    """One row times weights, with a bias, an activation, or neither."""
+    """One row times weights, with a bias, an activation, or neither; or two matrices, one of which is a gate."""
     build = Builder(rng)
     depth, columns = 4 * int(rng.integers(1, 700)), int(rng.integers(1, 900))
     operands = [build.input(1, depth), build.constant(depth, columns)]
+    if rng.integers(2):
+        gate, up = (build.node("dense", [operands[0], build.constant(depth, columns)], (1, columns)) for _ in range(2))
+        opened = build.node("mul", [gate, build.node("sigmoid", [gate], (1, columns))], (1, columns))
+        graph = build.outputs(build.node("mul", [opened, up], (1, columns)))
+        return graph, inputs_of(graph)
     operands += [build.constant(columns)] if rng.integers(2) else []
     attributes = {"activation": ("relu",)} if rng.integers(2) else {}
     graph = build.outputs(build.node("dense", operands, (1, columns), **attributes))
@@ -69,6 +74,8 @@ def test_a_token_is_computed_as_the_reference_does(seed: int, kind: object, prec
     bundle = compile_graph(graph, Options("opencl", precision), limits)
     kernels = {program.kernel.split("_product")[0].split("_token")[0] for program in bundle.plan.programs}
     assert kernels & {"attend", "row"}
+    texts = b"".join(bundle.files[program.opencl.file] for program in bundle.plan.programs if program.opencl)
+    assert kind is attention or (b"(IN_ORDER " in texts) != limits.unified_memory
     wanted, found = evaluate(graph, inputs), run_opencl(bundle, inputs).outputs
     errors = {name: relative_error(found[name], wanted[name]) for name in graph.outputs}
     assert all(error <= TOLERANCE[precision] for error in errors.values()), (errors, limits)
