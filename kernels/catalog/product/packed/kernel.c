@@ -4,16 +4,20 @@
 {
     const int me = LOCAL_ID(0);
     const int ky = me / CX;
+EACH_ROW
     const int row = GROUP_ID(1);
+END_ROW
     const int at = IMIN(GROUP_ID(0) * CX + me % CX, columns4 - 1);
     const int quarter = at % 4;
     const int panel = at / 4 * ((depth + BLOCK - 1) / BLOCK) * BLOCK_VECTORS;
     const int spans = (depth + SPAN - 1) / SPAN;
+EACH_ROW
     WIDE4 sums[SUMS];
     UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = WIDE_SPLAT(0.0f);
 #if NORMED
     WIDE4 squares = WIDE_SPLAT(0.0f);
 #endif
+END_ROW
     for (int first = ky; first < spans; first += TURNS * KY) {
         INT4 codes[READS];
         UNROLL for (int turn = 0; turn < TURNS; ++turn) {
@@ -26,11 +30,14 @@
         UNROLL for (int turn = 0; turn < TURNS; ++turn) {
             const int span = first + turn * KY;
             if (span < spans) {
+EACH_ROW
                 WIDE4 products[SUMS];
                 UNROLL for (int m = 0; m < MATRICES; ++m) products[m] = WIDE_SPLAT(0.0f);
                 WIDE4 values = WIDE_SPLAT(0.0f);
+END_ROW
                 UNROLL for (int k = 0; k < SPAN_VECTORS; ++k) {
                     const int k4 = span * SPAN_VECTORS + k;
+EACH_ROW
 #if RAGGED
                     const int last = (depth + 3) / 4 - 1;
                     WIDE4 left = k4 <= last ? TO_WIDE4(LOAD_a(a_start + row * a_stride + IMIN(k4, last))) : WIDE_SPLAT(0.0f);
@@ -50,7 +57,9 @@
                         products[m] = MAD(WIDE_SPLAT(left.z), CODE(of, k * 4 + 2), products[m]);
                         products[m] = MAD(WIDE_SPLAT(left.w), CODE(of, k * 4 + 3), products[m]);
                     }
+END_ROW
                 }
+EACH_ROW
                 const WIDE4 value = WIDE_SPLAT(values.x + values.y + values.z + values.w);
                 WIDE4 scale = SCALE(LOAD_b, span);
                 sums[0] = MAD(products[0], scale, sums[0]);
@@ -60,8 +69,11 @@
                 sums[1] = MAD(products[1], scale, sums[1]);
                 sums[1] = MAD(value, OFFSET(LOAD_twin, span) - scale * ZERO_OF(LOAD_twin, span), sums[1]);
 #endif
+END_ROW
             }
         }
     }
+EACH_ROW
     INCLUDE meet
+END_ROW
 }
