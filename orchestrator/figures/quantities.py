@@ -121,6 +121,11 @@ QUANTITIES: dict[str, Quantity] = {
         "Tokens that a language model generates over the time that they took, where it is told behind the first one.",
         margin=0.02, between=0.005, more_is_worse=False, of=answers.generated_per_s,
     ),
+    "generated tokens of each": Quantity(
+        "1/s", "farm_results_generated_tokens_of_each_per_second", 1.0,
+        "The same of one text, where a language model takes several side by side.",
+        margin=0.02, between=0.005, more_is_worse=False, of=answers.generated_of_each_per_s,
+    ),
     "first token": Quantity(
         "ms", "farm_results_first_token_seconds", 1e-3, "From the start of a prompt to the first token of its answer.",
         margin=0.02, between=0.005, of=answers.first_token_ms,

@@ -19,6 +19,7 @@ SHOWN_REASONS = 2
 SETUP = "setup"
 TOKENS = {
     "prompt tokens": ("prompt tokens/s", True), "generated tokens": ("generated tokens/s", True),
+    "generated tokens of each": ("of each", False),
     "first token": ("first token ms", False), "between tokens": ("between tokens ms", False),
     "between tokens p99": ("p99", False), "prompt energy": ("J/prompt token", False),
     "generated energy": ("J/token", True), "tokens per battery percent": ("tokens per %", False),

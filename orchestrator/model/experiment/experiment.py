@@ -199,7 +199,7 @@ class Experiment(Model):
                 raise ValueError(f"matrix.{name}: a text is of a `workload.language_model`, and there is none")
             return self
         alone = {
-            f"matrix.{name}": getattr(matrix, name) for name in ("network", "batch", "on_cpu", "pipeline", "objects")
+            f"matrix.{name}": getattr(matrix, name) for name in ("network", "on_cpu", "pipeline", "objects")
         }
         unfit = {name: values is not None for name, values in alone.items()} | {
             "sampling.frames": self.sampling.frames > 1,

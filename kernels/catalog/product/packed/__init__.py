@@ -114,7 +114,7 @@ def _each_row(text: str, constants: Mapping[str, int]) -> str:
     count = constants.get("ROWS", 1)
     if count == 1:
         return _EACH_ROW.sub(r"\1", text)
-    names = {name for each in _EACH_ROW.findall(text) for name in _DECLARED.findall(each)}
+    names = {name for each in _EACH_ROW.findall(text) for name in _DECLARED.findall(each)} - {"other"}  # of an ending
     known = re.compile(rf"\b({'|'.join(sorted(names))})\b")
 
     def written(match: re.Match[str]) -> str:
