@@ -170,8 +170,8 @@ def load_decoder(
     path: Path, capacity: int, pieces: Sequence[int], logits: int = 1, *, sequences: int = 1
 ) -> list[DecoderStep]:
     """Read a language model's decoder: a GGUF or ONNX file, or a folder with one ONNX file. Returns a step for each
-    number of tokens that a run takes of each of `sequences`, whose state holds `capacity` tokens of each. Of a GGUF file
-    it gives the last `logits`.
+    number of tokens that a run takes of each of `sequences`, whose state holds `capacity` tokens of each. Of a GGUF
+    file it gives the last `logits`.
 
     Raises ModelError for a file that cannot be used, or takes and gives no keys and values; OptionError for a capacity
     that the model has not learnt.

@@ -252,8 +252,8 @@ class Pass(_Part):
     begin: int = Field(ge=0)
     end: int = Field(gt=0)
     tokens: int = Field(ge=1, le=1_000_000)
-    """Tokens of a run, of each sequence. Of fewer the runner writes anything behind them, and counts only those; not where there is one
-    row of logits."""
+    """Tokens of a run, of each sequence. Of fewer the runner writes anything behind them, and counts only those; not
+    where there is one row of logits."""
     ids: str
     """Buffer that starts with so many whole numbers of each sequence."""
     position: str

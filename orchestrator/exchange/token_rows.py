@@ -16,8 +16,8 @@ MOST_PERIODS = 3.0
 
 
 def token_rows(record: Record) -> Iterator[dict[str, int | float | str | None]]:
-    """A row for each token of each text with its time, ms: of the first from the prompt's start, of others from the one before. What
-    no reading at most three periods before it tells is None."""
+    """A row for each token of each text with its time, ms: of the first from the prompt's start, of others from the one
+    before. What no reading at most three periods before it tells is None."""
     readings = sorted(record.power, key=lambda each: each.t_ns)
     times = [each.t_ns for each in readings]
     periods = [later - earlier for earlier, later in pairwise(times)]

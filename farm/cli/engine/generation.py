@@ -35,9 +35,10 @@ def generate(
     load_state: Path | None = None, save_state: Path | None = None, **how: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Generate `count` tokens behind those of a file, behind each of its rows where it has several, and return
-    everything that `--json` prints. `as_text`: the model's own tokenizer makes them. `check`: hold the answer against the reference, as a job does. `load_state`: the
-    file's tokens follow those of a state, which are not computed again; `save_state`: keep what is taken, all but the
-    last token. `how`: see `workers.infer.infer`. Raises as that does, and ModelError, InputError and PlanError."""
+    everything that `--json` prints. `as_text`: the model's own tokenizer makes them. `check`: hold the answer against
+    the reference, as a job does. `load_state`: the file's tokens follow those of a state, which are not computed again;
+    `save_state`: keep what is taken, all but the last token. `how`: see `workers.infer.infer`. Raises as that does, and
+    ModelError, InputError and PlanError."""
     from kernels.frontend.load import load_decoder
     from workers.engines.models.texts import check_answers
     from workers.engines.pocketfarm.kept_state import KeptState, identity_of, state_of
@@ -60,9 +61,7 @@ def generate(
         kept.write(save_state)
         data["state"] = {"file": str(save_state), "model_sha256": own, "tokens": len(kept.tokens)}
     if check:
-        data["check"] = _checked(
-            check_answers(model, steps[-1], texts, found.sample.answers, found.runs_on.precision)
-        )
+        data["check"] = _checked(check_answers(model, steps[-1], texts, found.sample.answers, found.runs_on.precision))
     return data
 
 
@@ -149,12 +148,13 @@ def render(facts: dict[str, Any]) -> RenderableType:
         return Group(ran_on, f"[bold]perplexity[/] {facts['perplexity']:.6g} of {count} tokens")
     speed, sequences = facts["generated_tokens_per_s"], facts.get("sequences", 1)
     generated = "" if speed is None else f" · {speed:.4g} tokens a second behind it"
+    answers = facts["tokens"] if sequences > 1 else [facts["tokens"]]
     generated += f", {speed / sequences:.4g} of each of {sequences} texts" if speed and sequences > 1 else ""
     return Group(
         ran_on,
         f"[bold]first token[/] after {wording.ms(facts['first_token_ms'])} ms, prompt of {facts['prompt_tokens']}"
         f"{generated}: the first run, not warmed up",
-        *(f"[bold]tokens[/] {' '.join(map(str, each))}" for each in (facts["tokens"] if sequences > 1 else [facts["tokens"]])),
+        *(f"[bold]tokens[/] {' '.join(map(str, each))}" for each in answers),
         *_check_line(facts.get("check")),
     )
 

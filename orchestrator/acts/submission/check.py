@@ -50,7 +50,8 @@ def checked_graph(found: Gathered, batch: int | None) -> Graph:
 
 def check_decoder(found: Gathered, capacity: int, artifacts: Artifacts, sequences: Sequence[int] = (1,)) -> None:
     """Raise ModelFileError for a file that is no decoder of a language model with its cache, or one whose cache cannot
-    hold `capacity` tokens, or which cannot take so many `sequences` side by side, or whose vocabulary lacks one of the prompt. Of a GGUF file its head is read alone."""
+    hold `capacity` tokens, or which cannot take so many `sequences` side by side, or whose vocabulary lacks one of the
+    prompt. Of a GGUF file its head is read alone."""
     from kernels.frontend.gguf import check_gguf
     from kernels.frontend.onnx import import_decoder
     from kernels.frontend.tokens import check_tokens, read_tokens

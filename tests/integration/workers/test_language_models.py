@@ -152,9 +152,7 @@ def model_tokens(model: Drawn, seed: int, record: Record) -> tuple[tuple[int, ..
     sample = record.samples[0]
     draws = [np.random.default_rng([seed, number] if number else seed) for number in range(sample.sequences)]
     given = [each.integers(0, model.words, sample.context + sample.prompt) for each in draws]
-    return tuple(
-        tuple(replace(model, prompt=tuple(map(int, each))).greedy(len(sample.token_ns))) for each in given
-    )
+    return tuple(tuple(replace(model, prompt=tuple(map(int, each))).greedy(len(sample.token_ns))) for each in given)
 
 
 def figures(record: Record) -> tuple[float, float]:

@@ -109,8 +109,8 @@ class FewRowsTile(PackedTile):
 
 
 def _each_row(text: str, constants: Mapping[str, int]) -> str:
-    """Write out what the body marks from `EACH_ROW` to `END_ROW` for each row, with names of its own; of a single row it
-    is the text between."""
+    """Write out what the body marks from `EACH_ROW` to `END_ROW` for each row, with names of its own; of a single row
+    it is the text between."""
     count = constants.get("ROWS", 1)
     if count == 1:
         return _EACH_ROW.sub(r"\1", text)

@@ -78,7 +78,7 @@ class Decoder:
         return shapes, refused
 
     def _rows(self, name: str, declared: Sizes) -> tuple[int, ...]:
-        batch, heads, length, width = (*declared, "", "", "", "")[:4]
+        _, heads, length, width = (*declared, "", "", "", "")[:4]
         width = width if isinstance(width, int) else self.widths.get(name, width)
         if self.given and length == self.capacity:
             length = ""
@@ -147,7 +147,8 @@ def newest(to: Context, name: str) -> str:
 def step_of(graph: Graph, decoder: Decoder) -> DecoderStep:
     """The step that an import made. Raises ModelError where it has no logits."""
     tokens = next(name for name in graph.inputs if name in _TOKENS)
-    rows = tuple((decoder.sequences, count) for count in (range(1, decoder.tokens + 1) if decoder.given else (1, decoder.tokens)))
+    counts = range(1, decoder.tokens + 1) if decoder.given else (1, decoder.tokens)
+    rows = tuple((decoder.sequences, count) for count in counts)
     others = [name for name in graph.ports_out if graph.shapes[name][:-1] in rows]
     logits = "logits" if "logits" in others else next(iter(others), "")
     if not logits:

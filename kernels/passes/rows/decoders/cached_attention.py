@@ -100,7 +100,8 @@ class _Cached:
     # -- rows of heads -------------------------------------------------------------------------------------------------
 
     def _heads(self, name: str, heads: int, depth: int) -> _Rows | None:
-        """The place of rows (sequences, heads, rows, depth) that may be turned; None where they do not lie in whole vectors."""
+        """The place of rows (sequences, heads, rows, depth) that may be turned; None where they do not lie in whole
+        vectors."""
         return self._rows_of(name, heads, depth, self._through) or self._rows_of(name, heads, depth, self._writers)
 
     def _rows_of(self, name: str, heads: int, depth: int, writers: Mapping[str, Node]) -> _Rows | None:
@@ -229,8 +230,9 @@ class _Cached:
         columns = graph.shapes[values[0]][3]
         flat, apart = (fresh(graph, f"{product.output}.{word}") for word in ("attended", "rows"))
         turned = fresh(graph, f"{product.output}.heads")
-        self._shapes |= {flat: (self._sequences, rows, heads * columns), turned: (self._sequences, heads, rows, columns)}
-        self._shapes[apart] = (self._sequences, rows, heads, columns)
+        texts = self._sequences
+        self._shapes |= {flat: (texts, rows, heads * columns), apart: (texts, rows, heads, columns)}
+        self._shapes[turned] = (texts, heads, rows, columns)
         inputs = (queries.base, keys[0], values[0], self._ends, *angles)
         shape = graph.shapes[product.output]
         return [
