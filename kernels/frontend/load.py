@@ -183,7 +183,7 @@ def load_decoder(
         kept = dict[str, Any]()
         sizes = [{"tokens": count, "logits": min(count, logits)} for count in pieces]
         sized = [{**each, "capacity": capacity, "batch": sequences} for each in sizes]
-        files = [decoder_file(path, sizes=each, kept=kept) for each in sized]
+        files: Sequence[Any] = [decoder_file(path, sizes=each, kept=kept) for each in sized]
     else:
         files = [read_model(path)] * len(pieces)
     return [import_decoder(file, capacity, each, sequences) for file, each in zip(files, pieces, strict=True)]

@@ -76,7 +76,7 @@ class Texts:
         words, given = self.decoder(workload, text)[-1].words, workload.prompt_sha256
         prompt = () if given is None else (read_tokens(self._files.path(given)),)
         drawn = text.context + (text.prompt if given is None else 0)
-        seeds = [workload.seed, *([workload.seed, number] for number in range(1, text.batch))]
+        seeds: list[Any] = [[workload.seed, number] if number else workload.seed for number in range(text.batch)]
         texts = [np.concatenate([np.random.default_rng(s).integers(0, words, drawn), *prompt]) for s in seeds]
         return np.stack(texts) if text.batch > 1 else texts[0]
 

@@ -90,12 +90,12 @@ class _Cached:
     def _newest(self) -> Node:
         """The place of the last row, in each sequence the same."""
         self._shapes[self._ends] = (self._sequences,)
-        inputs, last = (self._position,), float(self._rows - 1)
-        if self._sequences > 1:
-            inputs = (*inputs, f"{self._ends}.same")
-            self._constants[inputs[1]] = np.zeros(self._sequences, np.float32)
-        expression = ("add", "a", last) if self._sequences == 1 else ("add", ("add", "a", "b"), last)
-        return Node(self._ends, "map", inputs, (self._ends,), {"expression": expression})
+        attributes = {"expression": ("add", "a", float(self._rows - 1))}
+        if self._sequences == 1:
+            return Node(self._ends, "map", (self._position,), (self._ends,), attributes)
+        same = f"{self._ends}.rows"
+        self._constants[same] = np.full(self._sequences, self._rows - 1, np.float32)
+        return Node(self._ends, "map", (self._position, same), (self._ends,), {"expression": ("add", "a", "b")})
 
     # -- rows of heads -------------------------------------------------------------------------------------------------
 
