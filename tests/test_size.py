@@ -14,16 +14,16 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 49_695,  # 95: texts side by side; 325: prompts of packed weights, norms of norms; 100: tables in parts, parts of passes
-    "orchestrator": 58_970,  # 35: texts side by side; 545: any host's phones by hand, its times; imports are acts; 3_100: people
-    "workers": 18_995,  # 25: texts side by side; 310: language models of packages; 100: versions of engines; 1_000: tools
-    "device_agent": 19_585,  # 35: texts side by side; 65: memory of a tree; 75: probabilities; 335: packed weights; 440: generation
+    "kernels": 49_695,  # 95: texts side by side; 325: prompts of packed weights; 100: tables in parts
+    "orchestrator": 58_970,  # 35: texts side by side; 545: any host's phones by hand, imports; 3_100: people
+    "workers": 18_995,  # 25: texts side by side; 310: language models of packages; 1_000: tools
+    "device_agent": 19_585,  # 35: texts side by side; 65: memory of a tree; 335: packed weights
     "virtual_phones": 8_325,  # 50: a screen; 55: phases of power
-    "farm": 14_770,  # 10: rows of tokens; 175: groups, certificates, proxies; 280: bundles, HTTPS; 935: log in from afar, doors, shares
+    "farm": 14_770,  # 10: rows of tokens; 175: groups, certificates, proxies; 935: log in from afar
     "dashboards": 7_095,  # 315: log-in by a provider; 190: forms of phones, links to nights; 965: people
     "client": 445,
     "benchmarks": 11_975,  # 60: pairs of engines; 30: llama.cpp; 210: people who read and submit; 350: tokens
-    "tests": 84_100,  # 40: texts side by side; 500: hosts distrusted, bundles; 290: attackers; 1_600: shares, people, doors, webhooks
+    "tests": 84_100,  # 40: texts side by side; 500: hosts distrusted; 1_600: shares, people, doors
 }
 
 
