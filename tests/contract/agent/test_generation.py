@@ -109,6 +109,13 @@ def test_what_does_not_fit_is_refused_with_words(tmp_path: Path, agent: Agent, s
         assert any(isinstance(event, Error) and words in event.message for event in ended.events), words
     ended = agent.run(bundle, {})
     assert any(isinstance(event, Error) and "give --tokens FILE" in event.message for event in ended.events)
+    model, bundle = compiled(tmp_path, np.random.default_rng(seed), "cpu", sequences=2)
+    for words, (tokens, count) in {
+        "as many for each of 2 sequences": ((*model.prompt, *model.prompt, 0), 2),
+        "probabilities are told of a single sequence": ((*model.prompt, *model.prompt), 0),
+    }.items():
+        ended = generate(agent, bundle, tokens, count)
+        assert any(isinstance(event, Error) and words in event.message for event in ended.events), words
 
 
 @pytest.mark.parametrize("sources", [SPELLINGS, ("gguf",)], ids=["onnx", "gguf"])
