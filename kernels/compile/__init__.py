@@ -74,7 +74,7 @@ def compile_generation(
                 rows=step.rows, vocabulary=graph.shapes[step.logits][-1],
             )
         )  # fmt: skip
-    whole.generation = Generation(capacity=steps[0].capacity, passes=tuple(passes))
+    whole.generation = Generation(capacity=steps[0].capacity, sequences=steps[0].sequences, passes=tuple(passes))
     bundle = assemble(whole, place_memory(whole, options, limits), options, limits, spirv_cache=spirv_cache)
     validate(bundle.plan, limits, whole.waves)
     return bundle

@@ -166,9 +166,12 @@ def _typed(array: npt.NDArray[Any], graph: Graph, name: str, what: str) -> npt.N
     return single
 
 
-def load_decoder(path: Path, capacity: int, pieces: Sequence[int], logits: int = 1) -> list[DecoderStep]:
+def load_decoder(
+    path: Path, capacity: int, pieces: Sequence[int], logits: int = 1, *, sequences: int = 1
+) -> list[DecoderStep]:
     """Read a language model's decoder: a GGUF or ONNX file, or a folder with one ONNX file. Returns a step for each
-    number of tokens that a run takes, whose state holds `capacity` tokens. Of a GGUF file it gives the last `logits`.
+    number of tokens that a run takes of each of `sequences`, whose state holds `capacity` tokens of each. Of a GGUF
+    file it gives the last `logits`.
 
     Raises ModelError for a file that cannot be used, or takes and gives no keys and values; OptionError for a capacity
     that the model has not learnt.
@@ -178,10 +181,12 @@ def load_decoder(path: Path, capacity: int, pieces: Sequence[int], logits: int =
 
     if is_gguf(path := decoder_path(path)):
         kept = dict[str, Any]()
-        sized = [{"tokens": count, "capacity": capacity, "logits": min(count, logits)} for count in pieces]
-        return [import_decoder(decoder_file(path, sizes=each, kept=kept), capacity, each["tokens"]) for each in sized]
-    file = read_model(path)
-    return [import_decoder(file, capacity, count) for count in pieces]
+        sizes = [{"tokens": count, "logits": min(count, logits)} for count in pieces]
+        sized = [{**each, "capacity": capacity, "batch": sequences} for each in sizes]
+        files: Sequence[Any] = [decoder_file(path, sizes=each, kept=kept) for each in sized]
+    else:
+        files = [read_model(path)] * len(pieces)
+    return [import_decoder(file, capacity, each, sequences) for file, each in zip(files, pieces, strict=True)]
 
 
 def decoder_path(path: Path) -> Path:

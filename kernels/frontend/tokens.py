@@ -14,24 +14,50 @@ from .input_file import ONLY, read_arrays
 Tokens = npt.NDArray[np.int64]
 
 MOST_TOKENS = 1 << 20
+_BETWEEN = str.maketrans("[],", "   ")
 
 
 def read_tokens(path: Path) -> Tokens:
     """The tokens of a text: an `.npy` of whole numbers, or their numbers in a text file, between blanks or commas, in
     brackets or not. Raises InputError."""
+    return np.concatenate(_rows(path))
+
+
+def read_texts(path: Path) -> Tokens:
+    """The tokens of a file's texts, (texts, tokens): each row of an `.npy`, each line of a text file, or each
+    list in brackets, is one, and all are as long; a single column of numbers is one text. Raises InputError."""
+    rows = _rows(path)
+    if odd := next((number for number, row in enumerate(rows) if len(row) != len(rows[0])), 0):
+        raise InputError(
+            f"{path}: row {odd + 1} has {len(rows[odd])} tokens, and the first has {len(rows[0])}; each row is a "
+            "text, and those that are taken side by side are of one length: put a single text on one line"
+        )
+    return np.stack(rows)
+
+
+def _rows(path: Path) -> list[Tokens]:
+    """The numbers of each row; lines without any are none."""
     if _is_npy(path):
-        found = read_arrays(path)[ONLY].reshape(-1)
+        array = read_arrays(path)[ONLY]
+        found = list(array if array.ndim == 2 and len(array) else array.reshape(1, -1))
     else:
         try:
-            words = path.read_text("utf-8")[: 24 * MOST_TOKENS].translate(str.maketrans("[],", "   ")).split()
-            found = np.array([int(word) for word in words], np.int64)
+            text = path.read_text("utf-8")[: 24 * MOST_TOKENS]
+            listed = "[" in text
+            text = text.replace("\n", " ").replace("]", "\n") if listed else text
+            lines = [line for each in text.splitlines() if (line := each.translate(_BETWEEN).split())]
+            if not listed and all(len(line) == 1 for line in lines):  # a column
+                lines = [[word for line in lines for word in line]]
+            found = [np.array([int(word) for word in line], np.int64) for line in lines]
         except OSError as e:
             raise InputError(f"{path}: cannot be read: {e.strerror or e}; give the path of a file of tokens") from e
         except (ValueError, OverflowError) as e:
             raise InputError(f"{path}: no numbers of tokens: {e}; give whole numbers between blanks") from e
-    if found.dtype.kind not in "iu" or not 0 < len(found) <= MOST_TOKENS:
-        raise InputError(f"{path}: {len(found)} numbers of type {found.dtype}; give 1 to {MOST_TOKENS} whole numbers")
-    return found.astype(np.int64)
+    count, kinds = sum(map(len, found)), {row.dtype for row in found}
+    if any(kind.kind not in "iu" for kind in kinds) or not 0 < count <= MOST_TOKENS:
+        of = f" of type {kinds.pop()}" if kinds else ""
+        raise InputError(f"{path}: {count} numbers{of}; give 1 to {MOST_TOKENS} whole numbers")
+    return [row.astype(np.int64) for row in found]
 
 
 def _is_npy(path: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from .graph import Graph
 
@@ -14,17 +13,17 @@ class DecoderStep:
 
     graph: Graph
     tokens: str
-    """Input (1, tokens) of whole numbers."""
+    """Input (sequences, tokens) of whole numbers."""
     position: str
-    """Input (1): how many tokens came before."""
+    """Input (sequences): how many tokens came before in each."""
     logits: str
-    """Output (1, rows, vocabulary): a row for each token, or for the last ones."""
+    """Output (sequences, rows, vocabulary): a row for each token, or for the last ones."""
     capacity: int
-    """Tokens that the state holds."""
+    """Tokens of a sequence that the state holds."""
 
     @property
     def rows(self) -> int:
-        """Return how many rows of logits there are."""
+        """Return how many rows of logits a sequence has."""
         return self.graph.shapes[self.logits][1]
 
     @property
@@ -34,5 +33,10 @@ class DecoderStep:
 
     @property
     def count(self) -> int:
-        """Return how many tokens a run takes."""
-        return prod(self.graph.shapes[self.tokens])
+        """Return how many tokens of a sequence a run takes."""
+        return self.graph.shapes[self.tokens][1]
+
+    @property
+    def sequences(self) -> int:
+        """Return how many sequences it computes side by side, each with a state of its own."""
+        return self.graph.shapes[self.tokens][0]

@@ -252,16 +252,16 @@ class Pass(_Part):
     begin: int = Field(ge=0)
     end: int = Field(gt=0)
     tokens: int = Field(ge=1, le=1_000_000)
-    """Tokens of a run. Of fewer the runner writes anything behind them, and counts only those; not where there is one
-    row of logits."""
+    """Tokens of a run, of each sequence. Of fewer the runner writes anything behind them, and counts only those; not
+    where there is one row of logits."""
     ids: str
-    """Buffer that starts with so many whole numbers."""
+    """Buffer that starts with so many whole numbers of each sequence."""
     position: str
-    """Buffer that starts with a whole number: the tokens that came before."""
+    """Buffer that starts with whole numbers, one for all sequences or one for each: the tokens that came before."""
     logits: str
-    """Buffer of fp32, (rows, vocabulary)."""
+    """Buffer of fp32, (sequences, rows, vocabulary)."""
     rows: int = Field(ge=1)
-    """Rows of logits: as many as there are tokens, or 1 for the last."""
+    """Rows of logits of a sequence: as many as there are tokens, or 1 for the last."""
     vocabulary: int = Field(ge=1, lt=2**31)
 
 
@@ -269,7 +269,9 @@ class Generation(_Part):
     """The passes of a plan that generates text: they share out all steps in order; the last one takes one token."""
 
     capacity: int = Field(ge=1, le=1_000_000_000)
-    """Tokens that the variables hold."""
+    """Tokens of a sequence that the variables hold."""
+    sequences: int = Field(default=1, ge=1, le=4096, exclude_if=lambda sequences: sequences == 1)
+    """Texts that a run takes side by side, all of one length."""
     passes: tuple[Pass, ...] = Field(min_length=1)
 
 

@@ -24,7 +24,7 @@ def check_loops(plan: Plan, buffers: Mapping[str, Buffer]) -> None:
         if isinstance(loop, Stage):
             _check_variables(where, loop, buffers)
         else:
-            _check_pass(where, loop, buffers)
+            _check_pass(where, loop, buffers, plan.generation.sequences if plan.generation else 1)
         _check_carried(where, plan, loop, buffers)
         expected = loop.end
     if plan.loops and expected != len(plan.steps):
@@ -35,13 +35,13 @@ def check_loops(plan: Plan, buffers: Mapping[str, Buffer]) -> None:
         raise PlanError(f"the last pass takes {plan.generation.passes[-1].tokens} tokens, where it generates one")
 
 
-def _check_pass(where: str, each: Pass, buffers: Mapping[str, Buffer]) -> None:
+def _check_pass(where: str, each: Pass, buffers: Mapping[str, Buffer], sequences: int) -> None:
     if each.rows not in (1, each.tokens):
         raise PlanError(f"{where}: {each.rows} rows of logits, where there is one, or one for each token")
     wanted: dict[str, tuple[int, tuple[str, ...]]] = {
-        "ids": (each.tokens, ("i32", "i64")),
+        "ids": (sequences * each.tokens, ("i32", "i64")),
         "position": (1, ("i32", "i64")),
-        "logits": (each.rows * each.vocabulary, ("f32",)),
+        "logits": (sequences * each.rows * each.vocabulary, ("f32",)),
     }
     for name, (count, kinds) in wanted.items():
         buffer = buffers.get(getattr(each, name))

@@ -141,9 +141,10 @@ def _phase(sample: Sample, name: PhaseName) -> Iterator[tuple[float, float, int]
     """Start, end and tokens of a phase of one answer, or of the runs of which it is the mean."""
     end_ns, runs = sample.start_ns + sample.duration_ns * sample.mean_of, sample.mean_of
     if name == "prompt" and sample.prompt:
-        yield sample.start_ns * NS, (sample.token_ns[0] if sample.token_ns else end_ns) * NS, sample.prompt * runs
+        tokens = sample.sequences * sample.prompt * runs
+        yield sample.start_ns * NS, (sample.token_ns[0] if sample.token_ns else end_ns) * NS, tokens
     elif name == "generated" and len(sample.token_ns) > 1:
-        yield sample.token_ns[0] * NS, sample.token_ns[-1] * NS, len(sample.token_ns) - 1
+        yield sample.token_ns[0] * NS, sample.token_ns[-1] * NS, sample.sequences * (len(sample.token_ns) - 1)
     elif name == "generated" and sample.token_count and not sample.token_ns:
         yield sample.start_ns * NS, end_ns * NS, sample.token_count * runs
 

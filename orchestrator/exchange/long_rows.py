@@ -42,9 +42,9 @@ TAILS: dict[What, dict[str, Kind]] = {
         "top_5": "whole", "margin": "number",
     },
     "tokens": {
-        "phase": "text", "index": "whole", "place": "whole", "token": "whole", "t_ns": "whole", "token_ms": "number",
-        "battery_temp_c": "number", "skin_temp_c": "number", "cpu_hz": "whole", "cpu_cap_hz": "whole",
-        "gpu_hz": "whole", "gpu_cap_hz": "whole",
+        "phase": "text", "index": "whole", "sequence": "whole", "place": "whole", "token": "whole",
+        "t_ns": "whole", "token_ms": "number", "battery_temp_c": "number", "skin_temp_c": "number",
+        "cpu_hz": "whole", "cpu_cap_hz": "whole", "gpu_hz": "whole", "gpu_cap_hz": "whole",
     },
 }  # fmt: skip
 """Columns behind the axes and the block's own."""

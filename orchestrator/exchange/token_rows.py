@@ -16,26 +16,27 @@ MOST_PERIODS = 3.0
 
 
 def token_rows(record: Record) -> Iterator[dict[str, int | float | str | None]]:
-    """A row for each token with its time, ms: of the first from the prompt's start, of others from the one before. What
-    no reading at most three periods before it tells is None."""
+    """A row for each token of each text with its time, ms: of the first from the prompt's start, of others from the one
+    before. What no reading at most three periods before it tells is None."""
     readings = sorted(record.power, key=lambda each: each.t_ns)
     times = [each.t_ns for each in readings]
     periods = [later - earlier for earlier, later in pairwise(times)]
     oldest_ns = MOST_PERIODS * median(periods) if periods else 0.0
     for sample in record.samples:
-        ids = sample.tokens or (None,) * len(sample.token_ns)
-        for place, ((before, now), token) in enumerate(
-            zip(pairwise((sample.start_ns, *sample.token_ns)), ids, strict=True)
-        ):
-            yield {
-                "phase": sample.phase,
-                "index": sample.index,
-                "place": place,
-                "token": token,
-                "t_ns": now,
-                "token_ms": (now - before) / 1e6,
-                **_beside(readings, times, now, oldest_ns),
-            }
+        untold = ((None,) * len(sample.token_ns),) * sample.sequences
+        for sequence, ids in enumerate(sample.answers if sample.tokens else untold):
+            spans = zip(pairwise((sample.start_ns, *sample.token_ns)), ids, strict=True)
+            for place, ((before, now), token) in enumerate(spans):
+                yield {
+                    "phase": sample.phase,
+                    "index": sample.index,
+                    "sequence": sequence,
+                    "place": place,
+                    "token": token,
+                    "t_ns": now,
+                    "token_ms": (now - before) / 1e6,
+                    **_beside(readings, times, now, oldest_ns),
+                }
 
 
 def _beside(readings: Sequence[Power], times: Sequence[int], at_ns: int, oldest_ns: float) -> dict[str, float | None]:

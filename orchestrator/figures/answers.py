@@ -20,16 +20,22 @@ def prompt_per_s(record: Record) -> float | None:
     """Return tokens of the prompts over the time to the first token; None where no prompt is told."""
     found = [each for each in _timed(record) if each.prompt]
     spent_ns = sum(each.token_ns[0] - each.start_ns if each.token_ns else each.duration_ns for each in found)
-    return _per_s(sum(each.prompt for each in found), spent_ns)
+    return _per_s(sum(each.prompt * each.sequences for each in found), spent_ns)
 
 
 def generated_per_s(record: Record) -> float | None:
-    """Return the tokens behind the first over the time from it to the last; of a program that tells only their number,
-    all of them over the whole time. None where there are none."""
+    """Return the tokens behind the first over the time from it to the last, those of all sequences together; of a
+    program that tells only their number, all of them over the whole time. None where there are none."""
     found = _timed(record)
-    tokens = sum(len(each.tokens) - 1 if each.token_ns else each.token_count for each in found)
+    tokens = sum(each.sequences * (len(each.token_ns) - 1) if each.token_ns else each.token_count for each in found)
     told = [each for each in found if each.token_ns or each.token_count]
     return _per_s(tokens, sum(e.token_ns[-1] - e.token_ns[0] if e.token_ns else e.duration_ns for e in told))
+
+
+def generated_of_each_per_s(record: Record) -> float | None:
+    """Return the same of one sequence of several side by side; None where an answer is alone."""
+    found, sequences = generated_per_s(record), {each.sequences for each in _timed(record)}
+    return found / sequences.pop() if found and len(sequences) == 1 and sequences != {1} else None
 
 
 def first_token_ms(record: Record) -> float | None:
@@ -80,8 +86,9 @@ MOST_TOKENS = 1024
 
 
 def answer_of(record: Record) -> tuple[int, ...]:
-    """Return the tokens of the first timed answer, at most `MOST_TOKENS`; empty where none are told."""
-    return next((each.tokens[:MOST_TOKENS] for each in _timed(record) if each.tokens), ())
+    """Return the tokens of the first timed answer, at most `MOST_TOKENS`, of several sequences those of the first;
+    empty where none are told."""
+    return next((each.answers[0][:MOST_TOKENS] for each in _timed(record) if each.tokens), ())
 
 
 def _timed(record: Record) -> list[Sample]:

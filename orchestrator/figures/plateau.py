@@ -86,7 +86,7 @@ def units_of(timed: Sequence[Sample]) -> list[tuple[int, int, int]]:
 
 def _units(sample: Sample) -> list[tuple[int, int, int]]:
     if sample.token_ns:
-        return [(before, at, 1) for before, at in pairwise(sample.token_ns)]
+        return [(before, at, sample.sequences) for before, at in pairwise(sample.token_ns)]
     end_ns = sample.start_ns + sample.duration_ns * sample.mean_of
     return [(sample.start_ns, end_ns, sample.token_count or sample.runs)]
 

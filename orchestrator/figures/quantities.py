@@ -124,6 +124,12 @@ QUANTITIES: dict[str, Quantity] = {
         margin=0.02, between=0.005, more_is_worse=False, of=answers.generated_per_s,
         part="tokens", column="generated tokens/s",
     ),
+    "generated tokens of each": Quantity(
+        "1/s", "farm_results_generated_tokens_of_each_per_second", 1.0,
+        "The same of one text, where a language model takes several side by side.",
+        margin=0.02, between=0.005, more_is_worse=False, of=answers.generated_of_each_per_s,
+        part="tokens", column="of each", wide=False,
+    ),
     "first token": Quantity(
         "ms", "farm_results_first_token_seconds", 1e-3, "From the start of a prompt to the first token of its answer.",
         margin=0.02, between=0.005, of=answers.first_token_ms, part="tokens", column="first token ms", wide=False,

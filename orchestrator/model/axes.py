@@ -120,7 +120,7 @@ class _RunOptions:
     batch: int = _at_run(
         UNSET,
         "frames of one inference; without it an inference counts as one frame, whatever the model takes; "
-        "refused at submission if the model cannot take another size",
+        "refused at submission if the model cannot take another size. Of a language model: texts side by side",
         unset="as the model has it",
         bounds=(1, 4096),
     )

@@ -119,18 +119,26 @@ class Sample(_Event):
     context: int = Field(default=0, ge=0, exclude_if=_is_nothing)
     """Tokens of a text that were taken before `start_ns`, where a sample is a prompt and its answer."""
     prompt: int = Field(default=0, ge=0, exclude_if=_is_nothing)
-    """Tokens of the prompt."""
+    """Tokens of the prompt, of each sequence."""
+    sequences: int = Field(default=1, ge=1, exclude_if=lambda sequences: sequences == 1)
+    """Texts of one length that were taken side by side, each token of all at once."""
     computed: int = Field(default=0, ge=0, exclude_if=_is_nothing)
     """Tokens of the runs that took the prompt, with those that fill up a run; 0 of a program that does not tell."""
     tokens: tuple[int, ...] = Field(default=(), exclude_if=_is_nothing)
-    """The tokens that were generated, by their numbers."""
+    """The tokens that were generated, by their numbers; of one sequence after the other."""
     token_count: int = Field(default=0, ge=0, exclude_if=_is_nothing)
     """Tokens that were generated, of a program that does not tell which."""
     token_ns: tuple[int, ...] = Field(default=(), exclude_if=_is_nothing)
-    """The time at which each of them was known, on the clock of `start_ns`."""
+    """The time at which each of them was known, on the clock of `start_ns`; one for all sequences."""
     log_probabilities: tuple[float, ...] = Field(default=(), exclude_if=_is_nothing)
     """The natural logarithm of each given token's probability behind those before it, where none is generated; the
     first of the text has none."""
+
+    @property
+    def answers(self) -> tuple[tuple[int, ...], ...]:
+        """Return the tokens that were generated of each sequence."""
+        each = len(self.tokens) // self.sequences
+        return tuple(self.tokens[first * each : (first + 1) * each] for first in range(self.sequences))
 
     @property
     def runs(self) -> int:

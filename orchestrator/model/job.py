@@ -83,7 +83,8 @@ class Cell(Model):
         """The text of its language model; None where it has none."""
         if self.workload.language_model is None:
             return None
-        return Text(**{name: int(self.options.get(name, default)) for name, default in DEFAULTS.items()})
+        own = {name: int(self.options.get(name, default)) for name, default in DEFAULTS.items()}
+        return Text(**own, batch=self.batch or 1)
 
     @property
     def frames(self) -> int:

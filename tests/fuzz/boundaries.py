@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from kernels.errors import CompileError
 from kernels.frontend.gguf import load_gguf
 from kernels.frontend.onnx import load_onnx
-from kernels.frontend.tokens import read_tokens
+from kernels.frontend.tokens import read_texts
 from orchestrator import spec
 from orchestrator.acts.elf import NotElf, read_elf
 from orchestrator.acts.submission.choices_file import read_choices
@@ -292,7 +292,7 @@ _ELF, _ELF32 = _elf(wide=True), _elf(wide=False)
 BOUNDARIES: dict[str, Boundary] = {
     "spec": Boundary(_text(spec.parse), _experiments, (SpecError,), inputs=200),
     "gguf": Boundary(_in_file(load_gguf, "m.gguf"), _decoders, (CompileError,), inputs=100),
-    "tokens": Boundary(_in_file(read_tokens, "t.txt"), lambda: [b"[1, 2, 3]", _TOKENS], (CompileError,), inputs=300),
+    "tokens": Boundary(_in_file(read_texts, "t.txt"), lambda: [b"[[12],[34]]", _TOKENS], (CompileError,), inputs=300),
     "tokenizer": Boundary(
         _in_file(lambda path: tokens_of(path, "ab abab\n"), "m.gguf"), _tokenizers, (CompileError,), inputs=100
     ),

@@ -30,11 +30,11 @@ def suspended_s(events: Iterable[Event]) -> float | None:
 def answered(models: Models, cell: Cell, events: Sequence[Event]) -> Verdict:
     """Judge each answer against the reference; those of a block are alike, so that mostly there is one."""
     assert cell.text is not None
-    answers = dict.fromkeys(each.tokens for each in events if isinstance(each, Sample) and each.tokens)
+    answers = dict.fromkeys(each.answers for each in events if isinstance(each, Sample) and each.tokens)
     precision = Precision(cell.precision)
     judged = [models.texts.judge(cell.workload, cell.text, answer, precision) for answer in answers]
     reasons = tuple(each.reason for each in judged if each.reason)
-    part = [(each.tokens, len(of)) for each, of in zip(judged, answers, strict=True) if each.tokens < len(of)]
+    part = [(each.tokens, len(of[0])) for each, of in zip(judged, answers, strict=True) if each.tokens < len(of[0])]
     detail = "the first {} of {} tokens were compared with the reference's".format(*part[0]) if part else ""
     return Verdict(
         Outcome.INVALID if reasons else Outcome.OK,

@@ -111,10 +111,10 @@ struct Stage {
 // A run of a language model's plan: the steps of stage number `stage` take tokens at a position.
 struct Pass {
   size_t stage = 0;
-  int64_t tokens = 1;
-  size_t ids = 0, position = 0;  // buffers of whole numbers, which the runner writes
-  size_t logits = 0;             // f32, rows of `vocabulary`
-  int64_t rows = 1;              // one for each token, or the last token's
+  int64_t tokens = 1;            // of each sequence
+  size_t ids = 0, position = 0;  // buffers of whole numbers, which the runner writes; one position for all sequences, or for each
+  size_t logits = 0;             // f32, rows of `vocabulary`, of one sequence after the other
+  int64_t rows = 1;              // of a sequence: one for each token, or the last token's
   int64_t vocabulary = 1;
 };
 
@@ -149,7 +149,8 @@ struct Plan {
   std::vector<Port> outputs;
   std::vector<Stage> stages;  // of a plan that trains or generates: they share out all steps
   std::vector<Pass> passes;   // of a plan that generates, of the most tokens first; the last takes one
-  int64_t capacity = 0;       // tokens that its variables hold
+  int64_t capacity = 0;       // tokens of a sequence that its variables hold
+  int64_t sequences = 1;      // texts that a run takes side by side
 
   bool trains() const { return !stages.empty() && passes.empty(); }
   // Whether parts of it are the CPU backend's.

@@ -69,9 +69,9 @@ Pass pass(const Reader& json, const Names& buffers, const Plan& plan) {
   out.rows = json.at("rows").integer(1, out.tokens);
   if (out.rows != 1 && out.rows != out.tokens) json.fail("rows of logits are one, or one for each token");
   out.vocabulary = json.at("vocabulary").integer(1, std::numeric_limits<int32_t>::max());
-  out.ids = holder(json.at("ids"), buffers, plan, out.tokens, true);
+  out.ids = holder(json.at("ids"), buffers, plan, plan.sequences * out.tokens, true);
   out.position = holder(json.at("position"), buffers, plan, 1, true);
-  out.logits = holder(json.at("logits"), buffers, plan, out.rows * out.vocabulary, false);
+  out.logits = holder(json.at("logits"), buffers, plan, plan.sequences * out.rows * out.vocabulary, false);
   return out;
 }
 
@@ -83,11 +83,13 @@ void parse_stages(const Reader& json, const Names& buffers, Plan& plan) {
 }
 
 void parse_generation(const Reader& json, const Names& buffers, Plan& plan) {
-  json.only({"capacity", "passes"});
+  json.only({"capacity", "sequences", "passes"});
   if (!plan.stages.empty() || !plan.inputs.empty() || !plan.outputs.empty())
     json.fail("a plan that generates has no stages, inputs and outputs");
   constexpr int64_t kMostTokens = 1'000'000'000;
   plan.capacity = json.at("capacity").integer(1, kMostTokens);
+  constexpr int64_t kMostSequences = 4096;
+  if (json.has("sequences")) plan.sequences = json.at("sequences").integer(1, kMostSequences);
   for (const Reader& item : json.at("passes").items(kMostStages)) {
     plan.stages.push_back(range(item, plan));
     plan.passes.push_back(pass(item, buffers, plan));

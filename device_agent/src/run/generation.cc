@@ -65,17 +65,24 @@ Result<Generation> Generation::open(const Plan& plan, Backend& backend, Journal&
   Generation made(plan, backend, journal, args);
   const auto content = read_file(args.tokens, kMaxTokenBytes);
   if (!content) return content.error();
-  made.given_.resize(content->size() / sizeof(int64_t));
-  std::memcpy(made.given_.data(), content->data(), made.given_.size() * sizeof(int64_t));
   const auto fail = [&](const std::string& what) { return Error{Code::usage, args.tokens + ": " + what}; };
-  const auto count = static_cast<int64_t>(made.given_.size());
-  if (content->size() % sizeof(int64_t) != 0 || count <= args.context)
-    return fail(std::to_string(content->size()) + " bytes; give whole numbers of 64 bits, more than the --context of " + std::to_string(args.context));
+  const size_t bytes = content->size() / static_cast<size_t>(plan.sequences);  // of a sequence
+  const auto count = static_cast<int64_t>(bytes / sizeof(int64_t));
+  if (content->size() % (static_cast<size_t>(plan.sequences) * sizeof(int64_t)) != 0 || count <= args.context)
+    return fail(std::to_string(content->size()) + " bytes; give whole numbers of 64 bits, more than the --context of " + std::to_string(args.context) +
+                (plan.sequences == 1 ? "" : ", as many for each of " + std::to_string(plan.sequences) + " sequences"));
+  if (plan.sequences > 1 && args.generate == 0)
+    return fail("--generate is 0, and probabilities are told of a single sequence: give --generate N, or a plan of one");
+  for (int64_t sequence = 0; sequence < plan.sequences; ++sequence) {
+    made.given_.emplace_back(static_cast<size_t>(count));
+    std::memcpy(made.given_.back().data(), content->data() + static_cast<size_t>(sequence) * bytes, bytes);
+  }
   if (count + std::max(args.generate, 1) - 1 > plan.capacity)
     return fail(std::to_string(count) + " tokens and " + std::to_string(args.generate) + " that are generated; the plan holds " + std::to_string(plan.capacity));
-  for (const int64_t token : made.given_)
-    if (token < 0 || token >= plan.passes.back().vocabulary)
-      return fail("token " + std::to_string(token) + "; the vocabulary has " + std::to_string(plan.passes.back().vocabulary));
+  for (const auto& sequence : made.given_)
+    for (const int64_t token : sequence)
+      if (token < 0 || token >= plan.passes.back().vocabulary)
+        return fail("token " + std::to_string(token) + "; the vocabulary has " + std::to_string(plan.passes.back().vocabulary));
   return made;
 }
 
@@ -90,45 +97,51 @@ Status Generation::begin(size_t context) {
 
 Status Generation::store() {
   if (args_.checkpoint.empty()) return kOk;
-  return write_checkpoint(args_.checkpoint, plan_, backend_, journal_, "tokens", static_cast<int64_t>(text_.size()));
+  return write_checkpoint(args_.checkpoint, plan_, backend_, journal_, "tokens", static_cast<int64_t>(texts_.front().size()));
 }
 
 Result<Generation::Answer> Generation::answer(size_t count, size_t context, int generate) {
-  if (count > given_.size() || static_cast<int64_t>(count) + generate - 1 > plan_.capacity)
+  if (count > given() || static_cast<int64_t>(count) + generate - 1 > plan_.capacity)
     return Error{Code::usage, "a prompt of " + std::to_string(count) + " tokens and an answer of " + std::to_string(generate) + "; there are " +
-                                  std::to_string(given_.size()) + " tokens, and the plan holds " + std::to_string(plan_.capacity)};
-  text_.assign(given_.begin(), given_.begin() + static_cast<int64_t>(count));
+                                  std::to_string(given()) + " tokens, and the plan holds " + std::to_string(plan_.capacity)};
+  texts_ = given_;
+  for (auto& text : texts_) text.resize(count);
   if (auto error = begin(context)) return *error;
-  Answer answer{boottime_ns(), 0, {}, {}};
-  if (auto error = take(context, text_.size())) return *error;
+  Answer answer{boottime_ns(), 0, std::vector<std::vector<int64_t>>(texts_.size()), {}};
+  if (auto error = take(context, count)) return *error;
   answer.computed = computed_;
   while (true) {
-    const auto token = best();
-    if (!token) return token.error();
-    answer.tokens.push_back(*token);
+    const auto tokens = best();
+    if (!tokens) return tokens.error();
+    for (size_t i = 0; i < texts_.size(); ++i) answer.tokens[i].push_back((*tokens)[i]);
     answer.token_ns.push_back(boottime_ns());
-    if (static_cast<int>(answer.tokens.size()) == generate || is_hot()) return answer;
-    text_.push_back(*token);
-    if (auto error = take(text_.size() - 1, text_.size())) return *error;
+    if (static_cast<int>(answer.token_ns.size()) == generate || is_hot()) return answer;
+    for (size_t i = 0; i < texts_.size(); ++i) texts_[i].push_back((*tokens)[i]);
+    const size_t taken = texts_.front().size();
+    if (auto error = take(taken - 1, taken)) return *error;
   }
 }
 
 Result<int64_t> Generation::sample(const char* phase, int index) {
   if (args_.generate == 0) return score(phase, index);
   const auto context = static_cast<size_t>(args_.context);
-  const auto made = answer(given_.size(), context, args_.generate);
+  const auto made = answer(given(), context, args_.generate);
   if (!made) return made.error();
   const int64_t duration_ns = made->token_ns.back() - made->start_ns;
-  journal_.note("sample", JsonObject()
-                              .set("index", index)
-                              .set("phase", phase)
-                              .set("start_ns", made->start_ns)
-                              .set("duration_ns", duration_ns)
-                              .set("context", args_.context)
-                              .set("prompt", given_.size() - context)
-                              .set("computed", made->computed)
-                              .set("tokens", made->tokens)
-                              .set("token_ns", made->token_ns));
+  std::vector<int64_t> tokens;  // of one sequence after the other
+  for (const auto& each : made->tokens) tokens.insert(tokens.end(), each.begin(), each.end());
+  JsonObject told;
+  told.set("index", index)
+      .set("phase", phase)
+      .set("start_ns", made->start_ns)
+      .set("duration_ns", duration_ns)
+      .set("context", args_.context)
+      .set("prompt", given() - context)
+      .set("computed", made->computed)
+      .set("tokens", tokens)
+      .set("token_ns", made->token_ns);
+  if (plan_.sequences > 1) told.set("sequences", plan_.sequences);
+  journal_.note("sample", told);
   journal_.flush_after(0);
   if (auto error = journal_.status()) return *error;
   return duration_ns;
@@ -138,11 +151,11 @@ Result<int64_t> Generation::score(const char* phase, int index) {
   for (const Pass& pass : plan_.passes)
     if (pass.rows != pass.tokens)
       return Error{Code::usage, "the plan gives the last token's logits alone, and --generate is 0: give --generate N, or a plan that gives each token's"};
-  text_ = given_;
+  texts_ = given_;
   if (auto error = begin(static_cast<size_t>(args_.context))) return *error;
   std::vector<double> scores;
   const int64_t start_ns = boottime_ns();
-  if (auto error = take(static_cast<size_t>(args_.context), text_.size(), &scores)) return *error;
+  if (auto error = take(static_cast<size_t>(args_.context), given(), &scores)) return *error;
   const int64_t duration_ns = boottime_ns() - start_ns;
   journal_.note("sample", JsonObject()
                               .set("index", index)
@@ -150,7 +163,7 @@ Result<int64_t> Generation::score(const char* phase, int index) {
                               .set("start_ns", start_ns)
                               .set("duration_ns", duration_ns)
                               .set("context", args_.context)
-                              .set("prompt", given_.size() - static_cast<size_t>(args_.context))
+                              .set("prompt", given() - static_cast<size_t>(args_.context))
                               .set("computed", computed_)
                               .set("log_probabilities", scores));
   journal_.flush_after(0);
@@ -177,10 +190,16 @@ Status Generation::take(size_t begin, size_t end, std::vector<double>* scores) {
     const Pass* chosen = &next(static_cast<int64_t>(begin), static_cast<int64_t>(end));
     if (chosen->rows == 1 && chosen->tokens > rest) begin = end - static_cast<size_t>(chosen->tokens);
     row_ = std::min(static_cast<int64_t>(end - begin), chosen->tokens);
-    std::vector<int64_t> ids(text_.begin() + static_cast<int64_t>(begin), text_.begin() + static_cast<int64_t>(begin) + row_);
-    ids.resize(static_cast<size_t>(chosen->tokens));
+    std::vector<int64_t> ids;
+    for (const auto& text : texts_) {
+      const auto first = text.begin() + static_cast<int64_t>(begin);
+      ids.insert(ids.end(), first, first + row_);
+      ids.resize(ids.size() + static_cast<size_t>(chosen->tokens - row_));
+    }
     if (auto error = write_whole(backend_, plan_.buffers[chosen->ids], ids)) return error;
-    if (auto error = write_whole(backend_, plan_.buffers[chosen->position], {static_cast<int64_t>(begin)})) return error;
+    const Buffer& position = plan_.buffers[chosen->position];
+    const std::vector<int64_t> positions(std::min<size_t>(texts_.size(), position.bytes / size_of(position.type)), static_cast<int64_t>(begin));
+    if (auto error = write_whole(backend_, position, positions)) return error;
     if (auto error = backend_.run_batches(plan_.stages[chosen->stage], 1)) return error;
     const size_t first = begin + 1;
     begin += static_cast<size_t>(row_--);
@@ -190,8 +209,9 @@ Status Generation::take(size_t begin, size_t end, std::vector<double>* scores) {
     const auto logits = rows();
     if (!logits) return logits.error();
     const auto width = static_cast<size_t>(chosen->vocabulary);
-    for (size_t i = first; i <= std::min(begin, text_.size() - 1); ++i) {
-      scores->push_back(log_probability(*logits + (i - first) * width, width, text_[i]));
+    const auto& text = texts_.front();
+    for (size_t i = first; i <= std::min(begin, text.size() - 1); ++i) {
+      scores->push_back(log_probability(*logits + (i - first) * width, width, text[i]));
       if (std::isnan(scores->back())) return Error{Code::internal, "token " + std::to_string(i) + ": its logits are NaN"};
     }
   }
@@ -202,17 +222,22 @@ Result<const float*> Generation::rows() {
   const Buffer& buffer = plan_.buffers[last_->logits];
   const auto* logits = static_cast<const float*>(backend_.address(buffer));
   if (logits != nullptr) return logits;
-  logits_.resize(static_cast<size_t>((last_->rows == 1 ? 0 : row_) + 1) * static_cast<size_t>(last_->vocabulary));
+  const int64_t before = (plan_.sequences - 1) * last_->rows;  // of the other sequences
+  logits_.resize(static_cast<size_t>(before + (last_->rows == 1 ? 0 : row_) + 1) * static_cast<size_t>(last_->vocabulary));
   if (auto error = backend_.read(buffer, logits_.data(), logits_.size() * sizeof(float))) return *error;
   return logits_.data();
 }
 
-Result<int64_t> Generation::best() {
+Result<std::vector<int64_t>> Generation::best() {
   const auto logits = rows();
   if (!logits) return logits.error();
-  const auto width = static_cast<size_t>(last_->vocabulary), first = last_->rows == 1 ? 0 : static_cast<size_t>(row_) * width;
-  const int64_t found = largest(*logits + first, width);
-  if (found < 0) return Error{Code::internal, "token " + std::to_string(text_.size()) + ": its logits are NaN"};
+  const auto width = static_cast<size_t>(last_->vocabulary), rows = static_cast<size_t>(last_->rows);
+  const auto last = last_->rows == 1 ? 0 : static_cast<size_t>(row_);
+  std::vector<int64_t> found;
+  for (size_t sequence = 0; sequence < texts_.size(); ++sequence) {
+    found.push_back(largest(*logits + (sequence * rows + last) * width, width));
+    if (found.back() < 0) return Error{Code::internal, "token " + std::to_string(texts_[sequence].size()) + ": its logits are NaN"};
+  }
   return found;
 }
 

@@ -60,6 +60,8 @@ Result<std::unique_ptr<Network>> read_network(const std::string& name, const std
   if (!network->bundle.plan.passes.empty()) {
     if (files.size() != 1 || files.front().first != "tokens")
       return Error{Code::usage, "network `" + name + "` generates: give its text by --input " + name + ":tokens=FILE, and nothing else"};
+    if (network->bundle.plan.sequences > 1)
+      return Error{Code::usage, "network `" + name + "` takes several sequences at once, and a request is one: serve a plan of one"};
     network->args.tokens = files.front().second;
     files.clear();
   }
@@ -153,7 +155,7 @@ class Server {
     if (network.generation) {
       const auto answer = network.generation->answer(static_cast<size_t>(request.prompt), 0, static_cast<int>(request.generate));
       if (!answer) return answer.error();
-      if (static_cast<int64_t>(answer->tokens.size()) < request.generate) return kOk;  // it is hot
+      if (static_cast<int64_t>(answer->token_ns.size()) < request.generate) return kOk;  // it is hot
       return tell(request, answer->start_ns, "ok", answer->token_ns);
     }
     const int64_t start_ns = boottime_ns();

@@ -34,12 +34,13 @@ def generate(
     model: Path, given: Path, count: int, *, as_text: bool = False, check: bool = False,
     load_state: Path | None = None, save_state: Path | None = None, **how: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """Generate `count` tokens behind those of a file, and return everything that `--json` prints. `as_text`: the
-    model's own tokenizer makes them. `check`: hold the answer against the reference, as a job does. `load_state`: the
-    file's tokens follow those of a state, which are not computed again; `save_state`: keep what is taken, all but the
-    last token. `how`: see `workers.infer.infer`. Raises as that does, and ModelError, InputError and PlanError."""
+    """Generate `count` tokens behind those of a file, behind each of its rows where it has several, and return
+    everything that `--json` prints. `as_text`: the model's own tokenizer makes them. `check`: hold the answer against
+    the reference, as a job does. `load_state`: the file's tokens follow those of a state, which are not computed again;
+    `save_state`: keep what is taken, all but the last token. `how`: see `workers.infer.infer`. Raises as that does, and
+    ModelError, InputError and PlanError."""
     from kernels.frontend.load import load_decoder
-    from workers.engines.models.texts import check_answer
+    from workers.engines.models.texts import check_answers
     from workers.engines.pocketfarm.kept_state import KeptState, identity_of, state_of
 
     own = identity_of(model) if load_state or save_state else ""
@@ -47,17 +48,20 @@ def generate(
     if before is not None and load_state is not None:
         before.check(load_state, own, how["options"].backend, how["options"].precision)
     taken = before.tokens if before else ()
-    text = np.concatenate([np.array(taken, np.int64), _tokens_in(model, given, as_text=as_text)])
-    whole = Text(len(taken), len(text) - len(taken), count)
-    steps = load_decoder(model, whole.capacity, whole.pieces)
-    found = _run(steps, text, given, generate=count, before=before, keeps_state=save_state is not None, **how)
+    texts = _texts_in(model, given, as_text=as_text)
+    if len(texts) > 1 and (load_state or save_state):
+        raise InputError(f"{given}: {len(texts)} rows, and a state is kept of one text: give one row, or no state")
+    texts = np.concatenate([np.tile(np.array(taken, np.int64), (len(texts), 1)), texts], 1)
+    whole = Text(len(taken), texts.shape[1] - len(taken), count, len(texts))
+    steps = load_decoder(model, whole.capacity, whole.pieces, sequences=whole.batch)
+    found = _run(steps, texts, given, generate=count, before=before, keeps_state=save_state is not None, **how)
     data = _as_data(found)
     if save_state:
-        kept = state_of(found.plan, found.checkpoint, own, (*map(int, text), *found.sample.tokens[:-1]))
+        kept = state_of(found.plan, found.checkpoint, own, (*map(int, texts[0]), *found.sample.tokens[:-1]))
         kept.write(save_state)
         data["state"] = {"file": str(save_state), "model_sha256": own, "tokens": len(kept.tokens)}
     if check:
-        data["check"] = _checked(check_answer(model, steps[-1], text, found.sample.tokens, found.runs_on.precision))
+        data["check"] = _checked(check_answers(model, steps[-1], texts, found.sample.answers, found.runs_on.precision))
     return data
 
 
@@ -66,7 +70,7 @@ def perplexity(model: Path, given: Path, *, as_text: bool = False, **how: Any) -
     exp of the mean of -log p over all tokens but the first. Raises as `generate`."""
     from kernels.frontend.load import load_decoder
 
-    text = _tokens_in(model, given, as_text=as_text)
+    text = _texts_in(model, given, as_text=as_text).reshape(-1)
     if len(text) < _FEWEST:
         raise InputError(f"{given}: a text of {len(text)} token has no perplexity: give {_FEWEST} or more")
     piece = min(_PIECE, len(text))
@@ -77,15 +81,15 @@ def perplexity(model: Path, given: Path, *, as_text: bool = False, **how: Any) -
     return own | _facts(found)
 
 
-def _tokens_in(model: Path, given: Path, *, as_text: bool) -> Tokens:
-    """Return the tokens of a file. Raises InputError, and ModelError where the model has no tokenizer."""
-    from kernels.frontend.tokens import read_tokens
+def _texts_in(model: Path, given: Path, *, as_text: bool) -> Tokens:
+    """Return the tokens of a file's rows. Raises InputError, and ModelError where the model has no tokenizer."""
+    from kernels.frontend.tokens import read_texts
     from orchestrator.acts.submission.tokenizer import tokens_of
 
     if not as_text:
-        return read_tokens(given)
+        return read_texts(given)
     try:
-        return tokens_of(model, given.read_text("utf-8"))
+        return np.asarray(tokens_of(model, given.read_text("utf-8")))[None]
     except (OSError, UnicodeDecodeError) as e:
         raise InputError(f"{given}: cannot be read as text: {e}; give a file in UTF-8") from e
 
@@ -113,17 +117,19 @@ def _compiled(compile_generation: Any, steps: Any, _: object, *options: Any, **h
 
 
 def _as_data(result: InferResult) -> dict[str, Any]:
-    """The tokens and their times. Speeds of the prompt and of the generation are two figures."""
+    """The tokens, of several texts by text, and their times. Speeds of the prompt and of the generation are two
+    figures, each of all texts together."""
     sample = result.sample
-    first = sample.token_ns[0]
-    behind, later = len(sample.tokens) - 1, sample.token_ns[-1] - first
+    first, several = sample.token_ns[0], sample.sequences > 1
+    behind, later = sample.sequences * (len(sample.token_ns) - 1), sample.token_ns[-1] - first
     return {
-        "tokens": list(sample.tokens),
+        "tokens": list(map(list, sample.answers)) if several else list(sample.tokens),
         "token_ms": [(at - sample.start_ns) / NS_PER_MS for at in sample.token_ns],
         "prompt_tokens": sample.prompt,
         "first_token_ms": (first - sample.start_ns) / NS_PER_MS,
-        "prompt_tokens_per_s": sample.prompt * _NS_PER_S / max(1, first - sample.start_ns),
+        "prompt_tokens_per_s": sample.sequences * sample.prompt * _NS_PER_S / max(1, first - sample.start_ns),
         "generated_tokens_per_s": behind * _NS_PER_S / max(1, later) if behind else None,
+        **({"sequences": sample.sequences} if several else {}),
         **_facts(result),
     }
 
@@ -140,13 +146,15 @@ def render(facts: dict[str, Any]) -> RenderableType:
     if "perplexity" in facts:
         count = len(facts["log_probabilities"])
         return Group(ran_on, f"[bold]perplexity[/] {facts['perplexity']:.6g} of {count} tokens")
-    speed = facts["generated_tokens_per_s"]
+    speed, sequences = facts["generated_tokens_per_s"], facts.get("sequences", 1)
     generated = "" if speed is None else f" · {speed:.4g} tokens a second behind it"
+    answers = facts["tokens"] if sequences > 1 else [facts["tokens"]]
+    generated += f", {speed / sequences:.4g} of each of {sequences} texts" if speed and sequences > 1 else ""
     return Group(
         ran_on,
         f"[bold]first token[/] after {wording.ms(facts['first_token_ms'])} ms, prompt of {facts['prompt_tokens']}"
         f"{generated}: the first run, not warmed up",
-        f"[bold]tokens[/] {' '.join(map(str, facts['tokens']))}",
+        *(f"[bold]tokens[/] {' '.join(map(str, each))}" for each in answers),
         *_check_line(facts.get("check")),
     )
 

@@ -79,14 +79,15 @@ def import_model(
         raise type(e)(f"{file.name}: {e}", e.obstacles) from e
 
 
-def import_decoder(file: ModelFile, capacity: int, tokens: int) -> DecoderStep:
-    """Return the step of a language model's decoder: `tokens` tokens at a computed position, a state of so many.
+def import_decoder(file: ModelFile, capacity: int, tokens: int, sequences: int = 1) -> DecoderStep:
+    """Return the step of a language model's decoder: `tokens` of each sequence at a computed position, a state of
+    `capacity`.
 
     Raises as `import_model` does, and ModelError for a file that has no cache, or one whose length is not open.
     """
     graph = file.proto.graph
     widths = head_widths(graph, {info.name: declared_sizes(info) for info in graph.value_info})
-    version, decoder = opset(file.proto, file.name), Decoder(capacity, tokens, widths=widths)
+    version, decoder = opset(file.proto, file.name), Decoder(capacity, tokens, sequences, widths=widths)
     outputs = [port.name for port in graph.output]
     try:
         model = expanded(file.proto, version, OPERATORS)

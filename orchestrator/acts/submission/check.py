@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from math import prod
 from pathlib import Path
@@ -47,9 +48,10 @@ def checked_graph(found: Gathered, batch: int | None) -> Graph:
     return graph
 
 
-def check_decoder(found: Gathered, capacity: int, artifacts: Artifacts) -> None:
+def check_decoder(found: Gathered, capacity: int, artifacts: Artifacts, sequences: Sequence[int] = (1,)) -> None:
     """Raise ModelFileError for a file that is no decoder of a language model with its cache, or one whose cache cannot
-    hold `capacity` tokens, or whose vocabulary lacks one of the prompt. Of a GGUF file its head is read alone."""
+    hold `capacity` tokens, or which cannot take so many `sequences` side by side, or whose vocabulary lacks one of the
+    prompt. Of a GGUF file its head is read alone."""
     from kernels.frontend.gguf import check_gguf
     from kernels.frontend.onnx import import_decoder
     from kernels.frontend.tokens import check_tokens, read_tokens
@@ -57,7 +59,10 @@ def check_decoder(found: Gathered, capacity: int, artifacts: Artifacts) -> None:
     name, sha256 = str(found.workload.language_model), str(found.workload.language_model_sha256)
     path = Path(name) if found.model else artifacts.path(sha256)
     with told("workload.language_model", path, name):
-        words = check_gguf(path, capacity) if found.model is None else import_decoder(found.model, capacity, 1).words
+        if found.model is None:
+            words = check_gguf(path, capacity)
+        else:
+            words = max(import_decoder(found.model, capacity, 1, each).words for each in sequences)
     if (prompt := found.workload.prompt_sha256) is not None:
         with told("workload", path, name):
             check_tokens(read_tokens(artifacts.path(prompt)), words, "prompt")

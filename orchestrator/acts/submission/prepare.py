@@ -95,7 +95,7 @@ def _checked(found: Gathered, axes: Matrix, base: Path, artifacts: Artifacts) ->
     """
     workload = found.workload
     if workload.language_model is not None:
-        check_decoder(found, _longest(axes).capacity, artifacts)
+        check_decoder(found, _longest(axes).capacity, artifacts, axes.batch or (1,))
         return workload
     dataset, training = workload.dataset, workload.training
     needs_graph = found.model or found.arrays or dataset or training or workload.parameters

@@ -198,9 +198,7 @@ class Experiment(Model):
             for name in (name for name in DEFAULTS if getattr(matrix, name) is not None):
                 raise ValueError(f"matrix.{name}: a text is of a `workload.language_model`, and there is none")
             return self
-        alone = {
-            f"matrix.{name}": getattr(matrix, name) for name in ("network", "batch", "on_cpu", "pipeline", "objects")
-        }
+        alone = {f"matrix.{name}": getattr(matrix, name) for name in ("network", "on_cpu", "pipeline", "objects")}
         unfit = {name: values is not None for name, values in alone.items()} | {
             "sampling.frames": self.sampling.frames > 1,
             "measure.quantities: layers": "layers" in self.measure.quantities,

@@ -11,7 +11,9 @@ from orchestrator.model.base import Model
 
 DEFAULTS = {"context": 0, "prompt": 512, "generate": 128}
 """The numbers of tokens where none are given; those of prompt and answer are llama-bench's."""
-
+BATCH = "batch"
+TEXT_AXES = (*DEFAULTS, BATCH)
+"""Axes that a workload may give, too."""
 
 PIECE = 64
 """The most tokens that a model takes together."""
@@ -33,16 +35,18 @@ class PromptFile(Model):
 
 
 class Text(NamedTuple):
-    """One text of a model."""
+    """One text of a model, or several of one length side by side."""
 
     context: int
     """Tokens that the model has taken before the clock starts."""
     prompt: int
     generate: int
+    batch: int = 1
+    """Texts that are taken side by side."""
 
     @property
     def capacity(self) -> int:
-        """Return how many tokens a state has to hold; the last one that is generated is not taken."""
+        """Return how many tokens of a text a state has to hold; the last one that is generated is not taken."""
         return self.context + self.prompt + self.generate - 1
 
     @property
@@ -60,9 +64,9 @@ def with_text(data: object) -> object:
             matrix = rest.get("matrix") or {}
             if not isinstance(matrix, dict):
                 return data
-            for name in (name for name in DEFAULTS if given.get(name) is not None and matrix.get(name) is not None):
+            for name in (name for name in TEXT_AXES if given.get(name) is not None and matrix.get(name) is not None):
                 raise ValueError(f"give `{name}` once: as `workload.{name}` or as `matrix.{name}`")
-            own = {name: given.get(name) for name in DEFAULTS}
+            own = {name: given.get(name) for name in TEXT_AXES if name in DEFAULTS or given.get(name) is not None}
             listed = {name: DEFAULTS[name] if value is None else value for name, value in own.items()}
             if isinstance(own["prompt"], str | dict):  # its tokens are counted at submission
                 del listed["prompt"]

@@ -47,6 +47,7 @@ def why_no_files(names: Collection[str], place: Path) -> str:
 
 Prompt = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Context = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+Texts = Annotated[int, Field(ge=1, le=4096)]
 
 
 class Workload(Model):
@@ -109,6 +110,8 @@ class Workload(Model):
     """Tokens of the answer, as `matrix.generate`."""
     context: Context | tuple[Context, ...] | None = Field(default=None, exclude=True)
     """Tokens that the model has taken before the clock starts, as `matrix.context`."""
+    batch: Texts | tuple[Texts, ...] | None = Field(default=None, exclude=True)
+    """Texts of one length that the model takes side by side, as `matrix.batch`."""
 
     @model_validator(mode="after")
     def _can_be_started(self) -> Workload:
@@ -137,9 +140,9 @@ class Workload(Model):
         alone = given[0] in ("model", "wait", "command", "language_model")
         if alone and any((self.input, self.choices, self.dataset, self.training)):
             raise ValueError(f"a workload with `{self.kind}` has no `input`, `choices`, `dataset` or `training`")
-        text = [each for each in (self.prompt, self.generate, self.context) if each is not None]
+        text = [each for each in (self.prompt, self.generate, self.context, self.batch) if each is not None]
         if text and self.language_model is None:
-            raise ValueError("`prompt`, `generate` and `context` are of a `language_model`")
+            raise ValueError("`prompt`, `generate`, `context` and `batch` are of a `language_model`")
         if self.parameters and self.network is None:
             raise ValueError("`parameters` are those of a built-in `network`")
         if self.sizes and self.onnx is None:

@@ -20,7 +20,7 @@ from orchestrator.model.errors import SpecError
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Conditions, Experiment, Measure, Side, Workload
 from orchestrator.model.experiment.engine_settings import EngineSettings
-from orchestrator.model.experiment.language_model import DEFAULTS
+from orchestrator.model.experiment.language_model import TEXT_AXES
 from orchestrator.model.job import Cell, Job
 
 from . import device_selection, run_order
@@ -252,7 +252,7 @@ def _workloads(experiment: Experiment) -> list[Workload]:
     workload, networks = experiment.workload, experiment.matrix.network
     if networks is None:
         return [
-            each.model_copy(update=dict.fromkeys(DEFAULTS)) for each in experiment.every_workload
+            each.model_copy(update=dict.fromkeys(TEXT_AXES)) for each in experiment.every_workload
         ]  # a text's are axes
     if workload.kind != "network":
         raise SpecError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,15 +27,15 @@ CAPACITY, COUNT, PIECE = 32, 12, 4
 
 
 def compiled(
-    tmp_path: Path, rng: np.random.Generator, backend: Backend, sources: tuple[str, ...] = SOURCES
+    tmp_path: Path, rng: np.random.Generator, backend: Backend, sources: tuple[str, ...] = SOURCES, sequences: int = 1
 ) -> tuple[Drawn, Bundle]:
     """A drawn decoder with a prompt of several pieces, of which the last is not full."""
     model = drawn(tmp_path, rng, str(rng.choice(sources)), prompt=int(rng.integers(5, 12)))
-    steps = load_decoder(model.path, CAPACITY, (PIECE, 1))
+    steps = load_decoder(model.path, CAPACITY, (PIECE, 1), sequences=sequences)
     return model, compile_generation(steps, Options(backend), Limits(), spirv_cache=tmp_path)
 
 
-def generate(agent: Agent, bundle: Bundle, tokens: tuple[int, ...], count: int, *options: object) -> Ended:
+def generate(agent: Agent, bundle: Bundle, tokens: Sequence[int], count: int, *options: object) -> Ended:
     file = agent.folder / "tokens.bin"
     np.array(tokens, "<i8").tofile(file)
     return agent.run(bundle, {}, "--tokens", file, *(("--generate", count) if count else ()), *options)
@@ -46,18 +47,22 @@ def test_tokens_are_those_of_onnxruntime(
     tmp_path: Path, agent: Agent, seed: int, backend: Backend, sources: tuple[str, ...]
 ) -> None:
     rng = np.random.default_rng([seed, len(backend)])
-    model, bundle = compiled(tmp_path, rng, backend, sources)
+    sequences = int(rng.integers(2, 10)) if rng.random() < 0.6 else 1
+    model, bundle = compiled(tmp_path, rng, backend, sources, sequences)
     context = int(rng.integers(0, len(model.prompt)))
-    ended = generate(agent, bundle, model.prompt, COUNT, "--warmup", 1, "--samples", 2, "--context", context)
+    others = rng.integers(0, model.words, (sequences - 1, len(model.prompt)))
+    texts = [model, *(replace(model, prompt=tuple(map(int, each))) for each in others)]
+    tokens = [token for text in texts for token in text.prompt]
+    ended = generate(agent, bundle, tokens, COUNT, "--warmup", 1, "--samples", 2, "--context", context)
     samples = [event for event in ended.events if isinstance(event, Sample)]
     assert [sample.phase for sample in samples] == ["warmup", "timed", "timed"]
-    assert {sample.tokens for sample in samples} == {tuple(model.greedy(COUNT))}
+    assert {sample.answers for sample in samples} == {tuple(tuple(text.greedy(COUNT)) for text in texts)}
     for sample in samples:
         assert (sample.context, sample.prompt) == (context, len(model.prompt) - context)
         assert len(sample.token_ns) == COUNT
         assert (sample.start_ns, *sample.token_ns) == tuple(sorted((sample.start_ns, *sample.token_ns)))
         assert sample.duration_ns == sample.token_ns[-1] - sample.start_ns
-    if model.spelling != "gguf":  # of which a plan gives the last row of logits
+    if model.spelling != "gguf" and sequences == 1:  # of which a plan gives the last row of logits
         probabilities_are_onnxruntimes(agent, bundle, model, context)
 
 
@@ -104,6 +109,13 @@ def test_what_does_not_fit_is_refused_with_words(tmp_path: Path, agent: Agent, s
         assert any(isinstance(event, Error) and words in event.message for event in ended.events), words
     ended = agent.run(bundle, {})
     assert any(isinstance(event, Error) and "give --tokens FILE" in event.message for event in ended.events)
+    model, bundle = compiled(tmp_path, np.random.default_rng(seed), "cpu", sequences=2)
+    for words, (tokens, count) in {
+        "as many for each of 2 sequences": ((*model.prompt, *model.prompt, 0), 2),
+        "probabilities are told of a single sequence": ((*model.prompt, *model.prompt), 0),
+    }.items():
+        ended = generate(agent, bundle, tokens, count)
+        assert any(isinstance(event, Error) and words in event.message for event in ended.events), words
 
 
 @pytest.mark.parametrize("sources", [SPELLINGS, ("gguf",)], ids=["onnx", "gguf"])

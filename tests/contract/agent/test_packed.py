@@ -19,7 +19,7 @@ from kernels.plan.model import Dispatch
 from kernels.plan.steps import accesses
 from tests.unit.kernels.back.graphs import Builder
 from tests.unit.kernels.back.packed_matrices import KINDS, by_gguf, layers, packed_matrix, stored
-from tests.unit.kernels.front.gguf_models import SAID, write_decoder
+from tests.unit.kernels.front.gguf_models import SAID, SHARED, SIZES, write_decoder
 
 from .driver import Agent
 
@@ -117,15 +117,16 @@ def test_a_decoder_takes_its_file_and_its_cache(agent: Agent, tmp_path: Path, se
 
 @pytest.mark.parametrize("backend", ["cpu", "opencl", "vulkan"])
 def test_a_token_reads_the_file_and_the_valid_cache(tmp_path: Path, seed: int, backend: Backend) -> None:
-    """Counted from the plan: weights by each step that reads them, a table by its row, the cache where it is full;
-    what takes or appends rows touches no more than these."""
+    """Counted from the plan: weights by each step that reads them, whatever texts it takes side by side, a table by
+    its row, the cache of each text where it is full; what takes or appends rows touches no more than these."""
     rng = np.random.default_rng([seed, len(backend)])
     path, kind, capacity = tmp_path / "m.gguf", str(rng.choice([*FORMATS][:5])), int(rng.integers(20, 60))
-    write_decoder(path, str(rng.choice([*SAID])), rng, kind, layers=2)
+    architecture, sequences = str(rng.choice([*SAID])), int(rng.choice([1, rng.integers(2, 9)]))
+    write_decoder(path, architecture, rng, kind, layers=2)
     held = {tensor.name: int(tensor.n_bytes) for tensor in gguf.GGUFReader(path).tensors}
     if "output.weight" in held:
         del held["token_embd.weight"]
-    steps = load_decoder(path, capacity, (8, 1))
+    steps = load_decoder(path, capacity, (8, 1), sequences=sequences)
     plan = compile_generation(steps, Options(backend), Limits(), spirv_cache=tmp_path).plan
     assert plan.generation is not None
     programs, buffers = {each.id: each for each in plan.programs}, {each.id: each for each in plan.buffers}
@@ -140,5 +141,6 @@ def test_a_token_reads_the_file_and_the_valid_cache(tmp_path: Path, seed: int, b
             if access.reads and not rows and buffer.role in read:
                 read[buffer.role] += buffer.bytes // by_place
     cache = sum(buffer.bytes for buffer in plan.buffers if buffer.role == "variable")
+    assert cache == sequences * 2 * 2 * 4 * SHARED * capacity * SIZES.get(architecture, 32)
     assert cache <= read["variable"] and sum(held.values()) < 1.1 * read["weight"]
     assert sum(read.values()) <= 1.1 * (sum(held.values()) + cache), (kind, read, cache)

@@ -85,26 +85,28 @@ def test_the_agent_decodes_as_the_reference(
 def test_a_gpu_shares_out_any_past(
     agent: Agent, tmp_path: Path, seed: int, backend: Backend, desktop: bool, shaders: Path
 ) -> None:
-    """Draw an architecture, a device (one interface has a phone, the other a desktop) and a text, whose past goes into
-    several splits, the last one ragged: each token that the agent generates is one of the best by the reference's
-    logits of the whole text."""
+    """Draw an architecture, a device (one interface has a phone, the other a desktop) and a text, or several side by
+    side, whose past goes into several splits, the last one ragged: each token that the agent generates is one of the
+    best by the reference's logits of the whole text."""
     rng = np.random.default_rng([seed, len(backend), desktop])
-    path, most = tmp_path / "m.gguf", int(rng.integers(70, 400))
+    path, sequences = tmp_path / "m.gguf", int(rng.choice([1, rng.integers(2, 5), rng.integers(5, 9)]))
+    most = int(rng.integers(70, 80 + 320 // sequences))
     precision: Precision = "fp16" if rng.random() < 0.5 else "fp32"
     kind = str(rng.choice(["F32", *FORMATS][:6]))
     write_decoder(path, str(rng.choice([*SAID])), rng, kind, context_length=most)
     limits = Limits(unified_memory=not desktop, compute_units=int(rng.integers(2, 140)), max_work_group=1024)
-    steps = load_decoder(path, most, (int(rng.integers(8, 33)), 1))
+    steps = load_decoder(path, most, (int(rng.integers(8, 33)), 1), sequences=sequences)
     bundle = compile_generation(steps, Options(backend, precision), limits, spirv_cache=shaders)
     count = int(rng.integers(2, 6))
-    prompt = rng.integers(0, WORDS, int(rng.integers(33, most - count)))
-    prompt.astype("<i8").tofile(file := agent.folder / "tokens.bin")
+    prompts = rng.integers(0, WORDS, (sequences, int(rng.integers(33, most - count))))
+    prompts.astype("<i8").tofile(file := agent.folder / "tokens.bin")
     ended = agent.run(bundle, {}, "--tokens", file, "--generate", count)
     assert ended.code == 0, ended.events[-1]
-    (found,) = [event.tokens for event in ended.events if isinstance(event, Sample)]
-    text = np.concatenate([prompt, found[:-1]])
-    graph = load_gguf(path, sizes={"tokens": len(text), "capacity": most, "logits": count})
+    (found,) = [np.array(event.answers) for event in ended.events if isinstance(event, Sample)]
+    texts = np.concatenate([prompts, found[:, :-1]], 1)
+    sizes = {"tokens": texts.shape[1], "capacity": most, "logits": count, "batch": sequences}
+    graph = load_gguf(path, sizes=sizes)
     cache = {name: np.zeros(graph.shapes[name], np.float32) for name in graph.inputs[2:]}
-    logits = evaluate(graph, {"tokens": text[None], "position": np.zeros(1, np.int64), **cache})["logits"][0, -count:]
-    behind = logits.max(-1) - logits[np.arange(count), list(found)]
+    logits = evaluate(graph, {"tokens": texts, "position": np.zeros(sequences, np.int64), **cache})["logits"]
+    behind = logits.max(-1) - np.take_along_axis(logits, found[..., None], -1)[..., 0]
     assert (behind <= 30 * TOLERANCE[precision] * logits.std(-1)).all(), (graph.name, behind)

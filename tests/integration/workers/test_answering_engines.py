@@ -50,7 +50,7 @@ def test_two_engines_give_the_same_tokens_each_with_its_time(
     record, ours = talked(here, model, GENAI, **text), talked(here, model, "pocketfarm", **text)
     assert record.outcome is Outcome.OK, record.reasons
     assert record.runs_on and record.runs_on.facts.driver == f"{GENAI} 0.18.0" and record.runs_on.threads == 1
-    wanted = model_tokens(model, 7, ours)
+    (wanted,) = model_tokens(model, 7, ours)
     assert {each.tokens for each in (*record.samples, *ours.samples)} == {wanted}
     assert [each.phase for each in record.samples] == ["warmup", *["timed"] * 3]
     for sample in record.samples:
@@ -63,7 +63,8 @@ def test_two_engines_give_the_same_tokens_each_with_its_time(
 def test_tokens_that_are_not_the_models_are_no_result(
     here: Runner, engines: Engines, tmp_path: Path, seed: int
 ) -> None:
-    """A driver gives other ones; and a decoder whose ports the engine has no place for is refused by name."""
+    """A driver gives other ones; several texts, and a decoder whose ports the engine has no place for, are refused by
+    name."""
     rng = np.random.default_rng(seed)
     model = drawn(tmp_path, rng, str(rng.choice(SPELLINGS)))
     other = f"return (int(self._generator.get_next_tokens()[0]) + {int(rng.integers(1, model.words))}) % {model.words}"
@@ -71,6 +72,8 @@ def test_tokens_that_are_not_the_models_are_no_result(
         record = talked(here, model, GENAI, prompt=5, generate=3)
     assert (record.outcome, record.cause) == (Outcome.INVALID, "wrong_output"), record.reasons
     assert "of the answer is" in record.reasons[0]
+    record = talked(here, model, GENAI, prompt=5, generate=3, batch=2)
+    assert record.outcome is Outcome.FAILED and "runs no `workload.batch`" in record.reasons[0], record.reasons
     content = model.path.read_bytes()
     model.path.write_bytes(content.replace(b"values.0.", b"values.7.").replace(b"present.0.", b"present.7."))
     record = talked(here, model, GENAI, prompt=5, generate=3)

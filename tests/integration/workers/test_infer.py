@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -151,19 +152,25 @@ def test_a_language_model_answers(
 ) -> None:
     rng = np.random.default_rng(seed)
     model, text = drawn(tmp_path, rng, str(rng.choice(SOURCES))), tmp_path / "tokens.txt"
-    text.write_text(str(list(model.prompt)))
+    sequences = int(rng.choice([1, rng.integers(2, 6)]))
+    others = rng.integers(0, model.words, (sequences - 1, len(model.prompt)))
+    texts = [model, *(replace(model, prompt=tuple(map(int, each))) for each in others)]
+    text.write_text("\n".join(" ".join(map(str, each.prompt)) for each in texts))
     words = ("--language-model", str(model.path), "--tokens", str(text), "--generate", "9", "--json")
     here = ("infer", *words, "--check", "--backend", "cpu", "--state", str(tmp_path / "state"))
     assert main(here) == 0
     options = Options("cpu", threads=1)
     on_phone = generate(model.path, text, 9, check=True, device=lab.serial, options=options, settings=lab_settings)
     for facts in (json.loads(capsys.readouterr().out), on_phone):
-        assert facts["tokens"] == model.greedy(9)
+        answers = [each.greedy(9) for each in texts]
+        assert facts["tokens"] == (answers if sequences > 1 else answers[0])
+        assert facts.get("sequences", 1) == sequences
         assert facts["prompt_tokens"] == len(model.prompt)
         assert facts["check"]["ok"] and facts["check"]["tokens"] == 9
         assert facts["token_ms"] == sorted(facts["token_ms"]) and facts["token_ms"][0] == facts["first_token_ms"] > 0
         assert facts["prompt_tokens_per_s"] > 0 and facts["generated_tokens_per_s"] > 0
     assert on_phone["runs_on"]["device"] == lab.serial
+    text.write_text(str(list(model.prompt)))
     scored = perplexity(model.path, text, device=lab.serial, options=options, settings=lab_settings)
     wanted = scipy.special.log_softmax(model.logits().astype(np.float64), -1)[
         np.arange(len(model.prompt) - 1), model.prompt[1:]
@@ -183,7 +190,7 @@ def test_a_state_goes_on_as_one_longer_text(
     wanted, cut, file = model.greedy(count), int(rng.integers(1, count)), tmp_path / "tokens.txt"
     backend: Backend = "opencl" if rng.random() < 0.5 else "cpu"
 
-    def answer(tokens: Sequence[int], count: int, **how: Any) -> list[int]:
+    def answer(tokens: Sequence[Any], count: int, **how: Any) -> list[int]:
         file.write_text(str([*tokens]))
         options = Options(how.pop("backend", backend), threads=1)
         told = generate(how.pop("path", model.path), file, count, options=options, settings=lab_settings, **how)
@@ -202,6 +209,8 @@ def test_a_state_goes_on_as_one_longer_text(
     if backend == "cpu" and again == cut - 1:  # each token by a run of its own
         assert states[0].rows == states[1].rows
     last = wanted[cut - 1 :][:1]
+    with pytest.raises(InputError, match="2 rows, and a state is kept of one text"):
+        answer([last, last], 1, device=here, load_state=part)
     with pytest.raises(InputError, match=f"--backend {backend} --precision fp32"):
         answer(last, 1, device=here, load_state=part, backend="cpu" if backend == "opencl" else "opencl")
     (tmp_path / "other").mkdir()

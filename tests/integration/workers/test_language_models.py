@@ -86,19 +86,20 @@ def run(
 def test_an_experiment_tells_prompt_and_generation_apart(
     bench: Workbench, lab: Wiring, tmp_path: Path, seed: int, backend: str, sources: tuple[str, ...]
 ) -> None:
-    """The tokens are onnxruntime's; each figure is the ratio of sums of the record's own times, in every output. All
-    tokens are compared, and no run inside the clock takes more than the prompt."""
+    """The tokens are onnxruntime's, of a text or of several side by side; each figure is the ratio of sums of the
+    record's own times, in every output. All tokens are compared, and no run inside the clock takes more than the
+    prompt."""
     rng = np.random.default_rng([seed, len(backend)])
-    model = drawn(tmp_path, rng, str(rng.choice(sources)))
+    model, batch = drawn(tmp_path, rng, str(rng.choice(sources))), int(rng.choice([1, rng.integers(2, 5)]))
     prompt, generate, context = int(rng.integers(2, 20)), int(rng.integers(2, 12)), int(rng.integers(1, 80))
-    text = {"prompt": prompt, "generate": generate, "context": [0, context]}
+    text = {"prompt": prompt, "generate": generate, "context": [0, context], **({"batch": batch} if batch > 1 else {})}
     experiment = asked(model, bench.settings.state, backend, **text)
     records, cells = run(bench, experiment, lab.serial), {each.cell_id: each for each in cells_of(experiment)}
     for record in records:
         assert record.outcome is Outcome.OK, record.reasons
-        before, answer = cells[record.cell_id].options["context"], model_tokens(model, 7, record)
+        before, wanted = cells[record.cell_id].options["context"], model_tokens(model, 7, record)
         for sample in record.samples:
-            assert (sample.context, sample.prompt, sample.tokens) == (before, prompt, answer)
+            assert (sample.context, sample.prompt, sample.answers) == (before, prompt, wanted)
             assert sample.computed == prompt
             assert len(sample.token_ns) == generate
         assert [check.name for check in record.checks] == ["tokens"] and record.checks[0].ok
@@ -112,6 +113,9 @@ def test_an_experiment_tells_prompt_and_generation_apart(
         speeds = [figures(each) for each in own]
         assert data["prompt_tokens_per_s"]["value"] == pytest.approx(np.median([each[0] for each in speeds]))
         assert data["generated_tokens_per_s"]["value"] == pytest.approx(np.median([each[1] for each in speeds]))
+        if batch > 1:
+            of_each = np.median([each[1] for each in speeds]) / batch
+            assert data["generated_tokens_of_each_per_s"]["value"] == pytest.approx(of_each)
         assert data["first_token_ms"]["value"] > 0 and data["between_tokens_ms"]["value"] > 0
         assert {"prompt tokens", "generated tokens", "first token"} <= {told.metric for told in told_of(summary)}
     for words in ("prompt tokens/s", "generated tokens/s", "answer ms"):
@@ -138,16 +142,17 @@ def test_a_hot_phone_ends_an_answer_and_nothing_is_lost(
     assert (record.outcome, record.cause) == (Outcome.INVALID, "too_hot"), record.reasons
     assert [(each.code, each.detail) for each in record.invalid] == [("too_hot", record.reasons[0])]
     assert "above 50 C: the load ended after" in record.reasons[0] and time.monotonic() - started < 80
-    answer = model_tokens(model, 7, record)
+    (answer,) = model_tokens(model, 7, record)
     assert {each.tokens for each in record.samples} <= {answer, record.samples[-1].tokens}
     assert answer[: len(record.samples[-1].tokens)] == record.samples[-1].tokens
     assert all(each.ok for each in record.checks)
 
 
-def model_tokens(model: Drawn, seed: int, record: Record) -> tuple[int, ...]:
+def model_tokens(model: Drawn, seed: int, record: Record) -> tuple[tuple[int, ...], ...]:
     sample = record.samples[0]
-    given = np.random.default_rng(seed).integers(0, model.words, sample.context + sample.prompt)
-    return tuple(replace(model, prompt=tuple(map(int, given))).greedy(len(sample.tokens)))
+    draws = [np.random.default_rng([seed, number] if number else seed) for number in range(sample.sequences)]
+    given = [each.integers(0, model.words, sample.context + sample.prompt) for each in draws]
+    return tuple(tuple(replace(model, prompt=tuple(map(int, each))).greedy(len(sample.token_ns))) for each in given)
 
 
 def figures(record: Record) -> tuple[float, float]:
@@ -155,7 +160,8 @@ def figures(record: Record) -> tuple[float, float]:
     assert len(timed) == SAMPLES
     first_s = sum(each.token_ns[0] - each.start_ns for each in timed) / 1e9
     later_s = sum(each.token_ns[-1] - each.token_ns[0] for each in timed) / 1e9
-    return sum(each.prompt for each in timed) / first_s, sum(len(each.tokens) - 1 for each in timed) / later_s
+    later = sum(len(each.tokens) - each.sequences for each in timed)
+    return sum(each.sequences * each.prompt for each in timed) / first_s, later / later_s
 
 
 def test_wrong_tokens_are_told(

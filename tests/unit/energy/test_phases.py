@@ -105,10 +105,15 @@ def test_a_meter_tells_the_same(seed: int) -> None:
     )  # fmt: skip
     metered = record.model_copy(update={"series": (meter,), "power": ()})
     apart = metered.model_copy(update={"samples": tuple(_apart(metered.samples))})
-    for one in (metered, apart):
+    count, whole = int(rng.integers(2, 9)), dict[str, int]()
+    side_by_side = [each.model_copy(update={"sequences": count}) for each in metered.samples]
+    several = metered.model_copy(update={"samples": tuple(side_by_side)})
+    for one, times in ((metered, 1), (apart, 1), (several, count)):
         energy = block_energy(one)
         assert energy is not None and energy.source is PowerSource.METER
         found = {each.name: each for each in energy.phases}
+        whole = whole or {name: each.tokens for name, each in found.items()}
+        assert {name: each.tokens for name, each in found.items()} == {name: times * n for name, n in whole.items()}
         for name, watts in (("prompt", prompt_w), ("generated", token_w)):
             wanted_j = (watts - idle_w) * found[name].length_s / found[name].tokens  # type: ignore[index]
             assert found[name].per_token_j.value == pytest.approx(wanted_j, rel=0.03)  # type: ignore[index]

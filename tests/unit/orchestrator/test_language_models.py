@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -28,18 +29,19 @@ def test_numbers_of_tokens_are_axes_wherever_they_stand(seed: int) -> None:
     """Any of them may stand in the workload or in the matrix, as one number or several; what is kept says it once."""
     random = Random(seed)
     text = {name: random.sample(range(1, 999), random.randrange(1, 4)) for name in ("context", "prompt", "generate")}
-    inside = random.sample(sorted(text), random.randrange(4))
+    text |= {"batch": random.sample(range(1, 99), random.randrange(1, 3))} if random.random() < 0.5 else {}
+    inside = random.sample(sorted(text), random.randrange(len(text) + 1))
     spelled = {name: values[0] if len(values) == 1 else values for name, values in text.items()}
     experiment = asked(
         {name: spelled[name] for name in inside}, matrix={n: each for n, each in spelled.items() if n not in inside}
     )
     cells = cells_of(experiment)
-    wanted = {(c, p, g) for c in text["context"] for p in text["prompt"] for g in text["generate"]}
+    wanted = set(product(text["context"], text["prompt"], text["generate"], text.get("batch", [1])))
     assert {each.text for each in cells} == wanted and len(cells) == len(wanted)
     kept = Experiment.model_validate_json(experiment.model_dump_json())
     assert [each.cell_id for each in cells_of(kept)] == [each.cell_id for each in cells]
     (plain,) = cells_of(asked({}))
-    assert plain.text == (0, 512, 128) and plain.text.capacity == 639 and plain.text.pieces == (64, 1)
+    assert plain.text == (0, 512, 128, 1) and plain.text.capacity == 639 and plain.text.pieces == (64, 1)
 
 
 def test_other_experiments_say_nothing_of_tokens() -> None:
@@ -57,7 +59,8 @@ def test_other_experiments_say_nothing_of_tokens() -> None:
         ({"input": "x.npy"}, {}, "has no `input`"),
         ({"language_model": None, "network": "lenet", "prompt": 3}, {}, "are of a `language_model`"),
         ({"language_model": None, "network": "lenet"}, {"matrix": {"context": 3}}, r"matrix\.context: a text is of"),
-        ({}, {"matrix": {"batch": 2}}, r"leave out `matrix\.batch`"),
+        ({"batch": 3}, {"matrix": {"batch": 2}}, "give `batch` once"),
+        ({"language_model": None, "network": "lenet", "batch": 3}, {}, "are of a `language_model`"),
         ({}, {"matrix": {"network": "lenet"}}, r"leave out `matrix\.network`"),
         ({}, {"matrix": {"on_cpu": "softmax"}}, r"leave out `matrix\.on_cpu`"),
         ({}, {"sampling": {"frames": 4}}, r"leave out `sampling\.frames`"),
@@ -80,17 +83,20 @@ def test_other_engines_are_excluded_with_the_reason() -> None:
 
 
 def test_figures_are_ratios_of_sums(seed: int) -> None:
-    """Draw answers of unlike length: each figure equals what NumPy makes of the same times."""
+    """Draw answers of unlike length, of a text or several: each figure equals what NumPy makes of the same times."""
     rng = np.random.default_rng(seed)
-    plain = record(cell("cpu"), [1.0] * int(rng.integers(1, 6)))
-    drawn = [_answer(each, rng) for each in plain.samples]
+    plain, sequences = record(cell("cpu"), [1.0] * int(rng.integers(1, 6))), int(rng.choice([1, rng.integers(2, 9)]))
+    drawn = [_answer(each, rng, sequences) for each in plain.samples]
     found, timed = plain.model_copy(update={"samples": tuple(drawn)}), drawn[1:]
     first = np.array([each.token_ns[0] - each.start_ns for each in timed])
     gaps = [np.diff(each.token_ns) for each in timed]
-    prompts = sum(each.prompt for each in timed)
+    prompts = sequences * sum(each.prompt for each in timed)
     assert answers.prompt_per_s(found) == pytest.approx(prompts / first.sum() * 1e9)
     every = np.concatenate(gaps)
-    assert answers.generated_per_s(found) == pytest.approx(len(every) / every.sum() * 1e9)
+    assert answers.generated_per_s(found) == pytest.approx(sequences * len(every) / every.sum() * 1e9)
+    of_each = answers.generated_of_each_per_s(found)
+    assert of_each == (pytest.approx(len(every) / every.sum() * 1e9) if sequences > 1 else None)
+    assert answers.answer_of(found) == timed[0].tokens[: len(timed[0].token_ns)]
     assert answers.first_token_ms(found) == pytest.approx(np.median(first) / 1e6)
     assert answers.between_tokens_ms(found) == pytest.approx(np.median(every) / 1e6)
     p99 = answers.between_tokens_p99_ms(found)
@@ -102,8 +108,9 @@ def test_temperatures_and_clocks_stand_beside_each_token(seed: int) -> None:
     """A token has what the last reading before it says, where that is not old; a gap in the readings leaves it out."""
     rng = np.random.default_rng(seed)
     plain = record(cell("cpu"), [1.0, 1.0])
-    found = plain.model_copy(update={"samples": tuple(_answer(each, rng) for each in plain.samples)})
-    tokens = [(each, at) for each in found.samples for at in each.token_ns]
+    sequences = int(rng.integers(1, 4))
+    found = plain.model_copy(update={"samples": tuple(_answer(each, rng, sequences) for each in plain.samples)})
+    tokens = [(each, at) for each in found.samples for _ in range(sequences) for at in each.token_ns]
     first, last = max(0, tokens[0][1] - 10**7), tokens[-1][1] + 10**7
     gap = sorted(map(int, rng.integers(first, last, 2)))
     times = [at for at in range(first, last, 10**6) if not gap[0] < at < gap[1]]
@@ -112,22 +119,24 @@ def test_temperatures_and_clocks_stand_beside_each_token(seed: int) -> None:
         for place, at in enumerate(times)
     )
     rows = list(token_rows(found.model_copy(update={"power": power})))
-    assert len(rows) == len(tokens)
+    assert [row["token"] for row in rows] == [token for each in found.samples for token in each.tokens]
     for row, (sample, at) in zip(rows, tokens, strict=True):
         place = sum(time <= at for time in times) - 1
-        assert (row["index"], row["t_ns"], row["token"]) == (sample.index, at, 1)
+        assert (row["index"], row["t_ns"]) == (sample.index, at)
         if place < 0 or at - times[place] > 3 * 10**6:
             assert row["battery_temp_c"] is row["cpu_hz"] is None
         else:
             wanted = (25 + place % 99 / 10, 30 + place % 99 / 10, 1000 * max(place, 7), place)
             assert (row["battery_temp_c"], row["skin_temp_c"], row["cpu_hz"], row["gpu_hz"]) == pytest.approx(wanted)
     assert sum(row["token_ms"] for row in rows) == pytest.approx(  # type: ignore[misc]
-        sum(each.token_ns[-1] - each.start_ns for each in found.samples) / 1e6
+        sequences * sum(each.token_ns[-1] - each.start_ns for each in found.samples) / 1e6
     )
 
 
-def _answer(sample: Sample, rng: np.random.Generator) -> Sample:
+def _answer(sample: Sample, rng: np.random.Generator, sequences: int) -> Sample:
     count = int(rng.integers(2, 80))
     times = sample.start_ns + rng.integers(1, 10**7, count).cumsum()
-    told = {"prompt": int(rng.integers(1, 600)), "tokens": (1,) * count, "token_ns": tuple(map(int, times))}
+    tokens = tuple(map(int, rng.integers(0, 99, count * sequences)))
+    told = {"prompt": int(rng.integers(1, 600)), "sequences": sequences, "tokens": tokens}
+    told |= {"token_ns": tuple(map(int, times))}
     return sample.model_copy(update=told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,24 +65,30 @@ class Texts:
 
     def decoder(self, workload: Workload, text: Text) -> list[DecoderStep]:
         """The steps of a model for texts of a length. Raises ModelFileError, FileUnavailable, ModelError."""
-        key = f"{workload.language_model_sha256 or workload.language_model} {text.capacity} {text.pieces}"
-        return self._decoders.get(key, lambda: load_decoder(self.file(workload), text.capacity, text.pieces))
+        sized = text.capacity, text.pieces
+        key = f"{workload.language_model_sha256 or workload.language_model} {sized} {text.batch}"
+        return self._decoders.get(key, lambda: load_decoder(self.file(workload), *sized, sequences=text.batch))
 
     def tokens(self, workload: Workload, text: Text) -> npt.NDArray[np.int64]:
         """The tokens of context and prompt, each as likely as another, by the workload's seed; of a prompt that it
-        gives these. Longer texts of a seed begin as shorter ones do."""
-        words, draw = self.decoder(workload, text)[-1].words, np.random.default_rng(workload.seed)
-        if workload.prompt_sha256 is None:
-            return draw.integers(0, words, text.context + text.prompt)
-        prompt = read_tokens(self._files.path(workload.prompt_sha256))
-        return np.concatenate([draw.integers(0, words, text.context), prompt])
+        gives these. Longer texts of a seed begin as shorter ones do. Of several texts (texts, tokens), the first of
+        which is that of a single one."""
+        words, given = self.decoder(workload, text)[-1].words, workload.prompt_sha256
+        prompt = () if given is None else (read_tokens(self._files.path(given)),)
+        drawn = text.context + (text.prompt if given is None else 0)
+        seeds: list[Any] = [[workload.seed, number] if number else workload.seed for number in range(text.batch)]
+        texts = [np.concatenate([np.random.default_rng(s).integers(0, words, drawn), *prompt]) for s in seeds]
+        return np.stack(texts) if text.batch > 1 else texts[0]
 
-    def judge(self, workload: Workload, text: Text, answer: Tokens, precision: Precision) -> Judged:
-        """Hold an answer against the reference's logits, see `check_answer`."""
-        given, key = self.tokens(workload, text), f"{content_hash(workload)} {text} {answer} {precision}"
-        own = answer[: compared(self.decoder(workload, text)[-1], len(given), len(answer))]
-        found = self._rows.get(key, lambda: read_rows(self.file(workload), given, own, precision))
-        return judged(found, own, precision)
+    def judge(self, workload: Workload, text: Text, answers: Sequence[Tokens], precision: Precision) -> Judged:
+        """Hold the answer of each text against the reference's logits, see `check_answers`."""
+
+        def rows(path: Path, before: TokenArray, own: Tokens, precision: Precision) -> Rows:
+            key = f"{content_hash(workload)} {before.tolist()} {own} {precision}"
+            return self._rows.get(key, lambda: read_rows(path, before, own, precision))
+
+        step, given = self.decoder(workload, text)[-1], self.tokens(workload, text)
+        return check_answers(self.file(workload), step, given, answers, precision, rows)
 
     def file(self, workload: Workload) -> Path:
         """Return the submitted file. Raises FileUnavailable."""
@@ -89,17 +96,10 @@ class Texts:
         return self._files.path(sha256) if sha256 else Path(str(workload.language_model))
 
 
-def check_answer(path: Path, step: DecoderStep, given: TokenArray, answer: Tokens, precision: Precision) -> Judged:
-    """Hold an answer against the reference's logits behind the same tokens: each token has the largest one, or one that
-    is less by no more than the tolerance. `step`: of one token. Raises as `load_decoder`."""
-    own = answer[: compared(step, len(given), len(answer))]
-    return judged(read_rows(path, given, own, precision), own, precision)
-
-
-def compared(step: DecoderStep, given: int, count: int) -> int:
-    """Return how many tokens of an answer are compared."""
+def compared(step: DecoderStep, given: TokenArray, count: int) -> int:
+    """Return how many tokens of an answer are compared; `given`: the tokens of all texts."""
     weights = sum(each.size for each in step.graph.constants.values())
-    return count if weights * (given + count) <= MOST_WORK else min(FEW, count)
+    return count if weights * (given.size + step.sequences * count) <= MOST_WORK else min(FEW, count)
 
 
 def judged(found: Rows, answer: Tokens, precision: Precision) -> Judged:
@@ -119,7 +119,7 @@ def judged(found: Rows, answer: Tokens, precision: Precision) -> Judged:
 
 
 def read_rows(path: Path, before: TokenArray, answer: Tokens, precision: Precision) -> Rows:
-    """Run the reference over the whole text at once: one different token changes nothing of those behind it."""
+    """Run the reference over a whole text at once: one different token changes nothing of those behind it."""
     given = [*map(int, before), *answer[:-1]]
     step = load_decoder(path, len(given), (len(given),), len(answer))[0]
     logits = _logits(step, given, len(answer))
@@ -130,6 +130,26 @@ def read_rows(path: Path, before: TokenArray, answer: Tokens, precision: Precisi
         lost = float(np.abs(rounded - logits).max())
     best = tuple(map(int, logits.argmax(-1)))
     return Rows(behind, best, float(np.abs(logits).max()), lost)
+
+
+def check_answers(
+    path: Path,
+    step: DecoderStep,
+    given: TokenArray,
+    answers: Sequence[Tokens],
+    precision: Precision,
+    rows: Callable[[Path, TokenArray, Tokens, Precision], Rows] = read_rows,
+) -> Judged:
+    """Hold the answer of each text against the reference's logits behind the same tokens: each token has the largest
+    one, or one that is less by no more than the tolerance. Returns the judgement on the worst of them.
+
+    `step`: of one token; `given`: (tokens) or (texts, tokens). Raises as `load_decoder`."""
+    count, found = compared(step, given, len(answers[0])), list[Judged]()
+    for text, answer in zip(np.atleast_2d(given), answers, strict=True):
+        found.append(judged(rows(path, text, answer[:count], precision), answer[:count], precision))
+    worst = max(found, key=lambda each: (not each.check.ok, each.check.max_abs_difference))
+    where = f"text {found.index(worst) + 1}: " if worst.reason and len(found) > 1 else ""
+    return worst._replace(reason=where + worst.reason)
 
 
 def _logits(step: DecoderStep, given: list[int], rows: int, **how: Any) -> npt.NDArray[np.float64]:

@@ -140,7 +140,8 @@ class PackagedEngine(Engine):
         cell, workload = job.cell, job.cell.workload
         serial = work.member.facts.serial
         is_stream = workload.dataset is None and cell.frames > 1
-        asked = {"workload.training": workload.training, "sampling.frames": is_stream}
+        several = cell.text is not None and cell.text.batch > 1
+        asked = {"workload.training": workload.training, "sampling.frames": is_stream, "workload.batch": several}
         for what in [name for name, is_asked in asked.items() if is_asked]:
             raise Unsupported(f"engine {self.name} runs no `{what}`", device=serial, remedy="our own does")
         if why := self.lacks(work.member.facts):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,7 +30,9 @@ _IN_FLIGHT, _IN_FLIGHT_OF_FEW = 8, 16
 _FEW_GROUPS, _MANY_GROUPS = 512, 8
 """Work-items of a work-group where there are fewer than two a compute unit; and work-groups a unit that are many."""
 _FEW_ROWS = 4
-"""The most rows of which each reads the matrix for itself."""
+"""The most rows whose sums a work-item holds."""
+_EACH_ROW = re.compile(r"^EACH_ROW\n(.*?)^END_ROW\n", re.MULTILINE | re.DOTALL)
+_DECLARED = re.compile(r"\b(?:WIDE4|float|int) (\w+)")
 _MEANING, _EXAMPLE = "work-items across x down x turns", "4x64x2"
 
 
@@ -109,6 +112,29 @@ class PackedTile(RowTile, BlockTile):
         return self.turns * self.matrices * self.field_vectors
 
 
+@dataclass(frozen=True)
+class FewRowsTile(PackedTile):
+    """Each work-item has its outputs of `rows` rows, for which it unpacks a span once."""
+
+    rows: int = 2
+
+
+def _each_row(text: str, constants: Mapping[str, int]) -> str:
+    """Write out what the body marks from `EACH_ROW` to `END_ROW` for each row, with names of its own; of a single row
+    it is the text between."""
+    count = constants.get("ROWS", 1)
+    if count == 1:
+        return _EACH_ROW.sub(r"\1", text)
+    names = {name for each in _EACH_ROW.findall(text) for name in _DECLARED.findall(each)} - {"other"}  # of an ending
+    known = re.compile(rf"\b({'|'.join(sorted(names))})\b")
+
+    def written(match: re.Match[str]) -> str:
+        rows = [known.sub(rf"\1_{row}", match[1]).replace("GROUP_ID(1)", str(row)) for row in range(count)]
+        return ("    BARRIER;\n" if "BARRIER" in match[1] else "").join(rows)  # local memory serves the next row again
+
+    return _EACH_ROW.sub(written, text)
+
+
 _UNPACKING = text_of(_HERE / "blocks.c")
 KERNEL = Kernel(
     "packed_product",
@@ -119,6 +145,7 @@ KERNEL = Kernel(
     PackedTile,
     (LocalArray("partial", "WAITING"), LocalArray("met", "MET")),
     whole_numbers=True,
+    rewrite=_each_row,
     functions=_UNPACKING,
 )
 UNPACK = Kernel(
@@ -166,13 +193,15 @@ class Packed:
         shape = _tile(product.packed, tile) if tile else _default(product, product.packed, limits)
         switches = {"NORMED": 0, "RAGGED": int(product.depth % shape.span > 0)}
         switches |= {"LAST_LANES": product.depth % 4} if product.depth % 4 else {}
-        items = (-(-product.columns4 // shape.cx) * shape.group, product.rows, 1)
+        items = (-(-product.columns4 // shape.cx) * shape.group, 1, 1)
         kernel = KERNEL if _fills(product, shape, limits) else KERNEL.in_order("b")
+        if product.rows > 1:
+            shape = FewRowsTile(**vars(shape), rows=product.rows)
         return (Call(kernel, items, shape, switches, group=shape.group),)
 
 
 def is_of_few_rows(product: Product) -> bool:
-    """Return whether each row of a product reads the matrix for itself."""
+    """Return whether a work-item holds the sums of all rows."""
     return product.rows <= _FEW_ROWS
 
 

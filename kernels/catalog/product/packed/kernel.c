@@ -4,16 +4,20 @@
 {
     const int me = LOCAL_ID(0);
     const int ky = me / CX;
+EACH_ROW
     const int row = GROUP_ID(1);
+END_ROW
     const int at = IMIN(GROUP_ID(0) * CX + me % CX, columns4 - 1);
     const int quarter = at % 4;
     const int panel = at / 4 * ((depth + BLOCK - 1) / BLOCK) * BLOCK_VECTORS;
     const int spans = (depth + SPAN - 1) / SPAN;
+EACH_ROW
     WIDE4 sums[SUMS];
     UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = WIDE_SPLAT(0.0f);
 #if NORMED
     WIDE4 squares = WIDE_SPLAT(0.0f);
 #endif
+END_ROW
     for (int base = 0; base < spans; base += TURNS * KY) {
         const int first = base + ky;
         INT4 codes[READS];
@@ -31,11 +35,14 @@
         UNROLL for (int turn = 0; turn < TURNS; ++turn) {
             const int span = first + turn * KY;
             if (span < spans) {
+EACH_ROW
                 WIDE4 products[SUMS];
                 UNROLL for (int m = 0; m < MATRICES; ++m) products[m] = WIDE_SPLAT(0.0f);
                 WIDE4 values = WIDE_SPLAT(0.0f);
+END_ROW
                 UNROLL for (int k = 0; k < SPAN_VECTORS; ++k) {
                     const int k4 = span * SPAN_VECTORS + k;
+EACH_ROW
 #if RAGGED
                     const int last = (depth + 3) / 4 - 1;
                     WIDE4 left = k4 <= last ? TO_WIDE4(LOAD_a(a_start + row * a_stride + IMIN(k4, last))) : WIDE_SPLAT(0.0f);
@@ -55,7 +62,9 @@
                         products[m] = MAD(WIDE_SPLAT(left.z), CODE(of, k * 4 + 2), products[m]);
                         products[m] = MAD(WIDE_SPLAT(left.w), CODE(of, k * 4 + 3), products[m]);
                     }
+END_ROW
                 }
+EACH_ROW
                 const WIDE4 value = WIDE_SPLAT(values.x + values.y + values.z + values.w);
                 UNROLL for (int m = 0; m < MATRICES; ++m) {
                     const WIDE4 scale = SCALE((m * TURNS + turn) * FIELD_VECTORS);
@@ -63,8 +72,11 @@
                     sums[m] = MAD(products[m], scale, sums[m]);
                     sums[m] = MAD(value, OFFSET((m * TURNS + turn) * FIELD_VECTORS) - zero, sums[m]);
                 }
+END_ROW
             }
         }
     }
+EACH_ROW
     INCLUDE meet
+END_ROW
 }

@@ -9,17 +9,17 @@
         BARRIER;
         if (piece < PIECES) {
             WIDE4 some = WIDE_SPLAT(0.0f);
-            UNROLL for (int turn = 0; turn < MEETINGS; ++turn) {
-                const int k = piece + turn * PIECES;
-                if (k < KY) some += partial[found / CX * GROUP + k * CX + found % CX];
+            UNROLL for (int meeting = 0; meeting < MEETINGS; ++meeting) {
+                const int down = piece + meeting * PIECES;
+                if (down < KY) some += partial[found / CX * GROUP + down * CX + found % CX];
             }
             met[me] = some;
         }
 #if NORMED
         if (m == 0 && me < PIECES) {
             float square = 0.0f;
-            UNROLL for (int turn = 0; turn < MEETINGS; ++turn) {
-                if (me + turn * PIECES < KY) square += lengths[me + turn * PIECES];
+            UNROLL for (int meeting = 0; meeting < MEETINGS; ++meeting) {
+                if (me + meeting * PIECES < KY) square += lengths[me + meeting * PIECES];
             }
             squared[me] = square;
         }

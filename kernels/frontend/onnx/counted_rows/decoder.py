@@ -37,10 +37,12 @@ Sizes = tuple[int | str, ...]
 
 @dataclass
 class Decoder:
-    """One sequence: how many tokens its state holds (`capacity`), and how many of these a run adds (`tokens`)."""
+    """Sequences side by side: how many tokens the state holds of each (`capacity`), and how many of these a run adds
+    (`tokens`). Those of a file that computes places itself are at one position."""
 
     capacity: int
     tokens: int
+    sequences: int = 1
     past: dict[str, str] = field(default_factory=dict)
     """Input -> output with newer rows."""
     given: bool = False
@@ -62,13 +64,13 @@ class Decoder:
                 f"{', '.join(declared)}; export the decoder with its cache"
             )
         self.given = POSITION in declared
-        shapes: dict[str, tuple[int, ...]] = {POSITION: (1,)}
+        shapes: dict[str, tuple[int, ...]] = {POSITION: (self.sequences if self.given else 1,)}
         refused = dict[str, str]()
         for name, sizes in declared.items():
             if name in self.past:
                 shapes[name] = self._rows(name, sizes)
             elif name in _TOKENS:
-                shapes[name] = (1, self.tokens)
+                shapes[name] = (self._sequences(name, sizes), self.tokens)
             elif name not in (POSITION, *_PLACES, _MASK, _BRANCH):
                 refused[name] = f"input {name!r} is none that the decoder of a language model has"
         if not shapes.keys() & _TOKENS:
@@ -76,7 +78,7 @@ class Decoder:
         return shapes, refused
 
     def _rows(self, name: str, declared: Sizes) -> tuple[int, ...]:
-        batch, heads, length, width = (*declared, "", "", "", "")[:4]
+        _, heads, length, width = (*declared, "", "", "", "")[:4]
         width = width if isinstance(width, int) else self.widths.get(name, width)
         if self.given and length == self.capacity:
             length = ""
@@ -85,9 +87,15 @@ class Decoder:
                 f"input {name!r} has the sizes {declared}; a past is (batch, heads, any length, width): export "
                 "the model with an open length (dynamic_axes or dynamic_shapes)"
             )
-        if isinstance(batch, int) and batch != 1:
-            raise ModelError(f"input {name!r} has a batch of {batch}; one sequence is generated: export it with 1")
-        return 1, heads, self.capacity, width
+        return self._sequences(name, declared), heads, self.capacity, width
+
+    def _sequences(self, name: str, declared: Sizes) -> int:
+        if isinstance(declared[0], int) and declared[0] != self.sequences:
+            raise ModelError(
+                f"input {name!r} has a batch of {declared[0]}, where {self.sequences} sequences are asked for: ask for "
+                "as many, or export it with an open batch (dynamic_axes or dynamic_shapes)"
+            )
+        return self.sequences
 
     def begin(self, declared: Mapping[str, Sizes], types: Mapping[str, np.dtype[Any]], to: Context) -> None:
         """Tell the import how much of the past is valid, and compute the inputs that follow from the position."""
@@ -101,7 +109,7 @@ class Decoder:
         to.counts |= {name: {LENGTH: before} for name in self.past}
         for name, sizes in declared.items():
             if name == _MASK:
-                to.constants[name] = np.ones((1, self.capacity), types[name])
+                to.constants[name] = np.ones((self.sequences, self.capacity), types[name])
                 every = before + self.tokens
                 if isinstance(every, Count):
                     to.counts[name] = {1: every}
@@ -139,7 +147,8 @@ def newest(to: Context, name: str) -> str:
 def step_of(graph: Graph, decoder: Decoder) -> DecoderStep:
     """The step that an import made. Raises ModelError where it has no logits."""
     tokens = next(name for name in graph.inputs if name in _TOKENS)
-    rows = tuple((1, count) for count in (range(1, decoder.tokens + 1) if decoder.given else (1, decoder.tokens)))
+    counts = range(1, decoder.tokens + 1) if decoder.given else (1, decoder.tokens)
+    rows = tuple((decoder.sequences, count) for count in counts)
     others = [name for name in graph.ports_out if graph.shapes[name][:-1] in rows]
     logits = "logits" if "logits" in others else next(iter(others), "")
     if not logits:

@@ -58,7 +58,8 @@ class _Cached:
     def __init__(self, graph: Graph, position: str) -> None:
         self._graph, self._position, self._writers = graph, position, producers(graph)
         grown = next(node for node in graph.nodes if node.op == "put_rows")
-        self._rows, self._capacity = graph.shapes[grown.inputs[1]][2], graph.shapes[grown.output][2]
+        self._sequences, _, self._capacity, _ = graph.shapes[grown.output]
+        self._rows = graph.shapes[grown.inputs[1]][2]
         last = max(0, self._capacity - self._rows)
         self._forms = Forms(graph, self._writers, position, last)
         self._turns = Turns(graph, self._writers, position, last)
@@ -69,6 +70,7 @@ class _Cached:
         same = {name: Node(name, "reshape", (x,), (name,), {"shape": graph.shapes[x]}) for name, x in passed.items()}
         self._through: Mapping[str, Node] = {**self._writers, **same}
         self._shapes: dict[str, Shape] = {}
+        self._constants: dict[str, Array] = {}
         self._caches: set[str] = set()
         self._ends = fresh(graph, f"{position}.newest")
 
@@ -82,26 +84,29 @@ class _Cached:
             nodes += found or [node]
         if first:
             return self._graph
-        constants: dict[str, Array] = self._turns.constants
         shapes = {**self._turns.shapes, **self._shapes}
-        return prune(rebuilt(self._graph, nodes, constants=constants, shapes=shapes))
+        return prune(rebuilt(self._graph, nodes, constants=self._turns.constants | self._constants, shapes=shapes))
 
     def _newest(self) -> Node:
-        """The place of the last row."""
-        self._shapes[self._ends] = (1,)
-        return Node(
-            self._ends, "map", (self._position,), (self._ends,), {"expression": ("add", "a", float(self._rows - 1))}
-        )
+        """The place of the last row, in each sequence the same."""
+        self._shapes[self._ends] = (self._sequences,)
+        attributes = {"expression": ("add", "a", float(self._rows - 1))}
+        if self._sequences == 1:
+            return Node(self._ends, "map", (self._position,), (self._ends,), attributes)
+        same = f"{self._ends}.rows"
+        self._constants[same] = np.full(self._sequences, self._rows - 1, np.float32)
+        return Node(self._ends, "map", (self._position, same), (self._ends,), {"expression": ("add", "a", "b")})
 
     # -- rows of heads -------------------------------------------------------------------------------------------------
 
     def _heads(self, name: str, heads: int, depth: int) -> _Rows | None:
-        """The place of rows (1, heads, rows, depth) that may be turned; None where they do not lie in whole vectors."""
+        """The place of rows (sequences, heads, rows, depth) that may be turned; None where they do not lie in whole
+        vectors."""
         return self._rows_of(name, heads, depth, self._through) or self._rows_of(name, heads, depth, self._writers)
 
     def _rows_of(self, name: str, heads: int, depth: int, writers: Mapping[str, Node]) -> _Rows | None:
         seen = look_at(self._graph, name, writers)
-        axes = reshaped(seen.axes, (1, heads, self._rows, depth))
+        axes = reshaped(seen.axes, (self._sequences, heads, self._rows, depth))
         place = place_of(replace(seen, axes=axes)) if axes is not None and depth % 4 == 0 else None
         passed = self._passed(name, seen.base) if place is not None and writers is self._through else []
         turns = [self._turned[each] for each in passed if each in self._turned]
@@ -140,9 +145,10 @@ class _Cached:
 
     def _append(self, node: Node) -> list[Node] | None:
         past, new, _ = node.inputs
-        _, heads, capacity, depth = self._graph.shapes[node.output]
-        sized = node.attributes["axis"] == 2 and (capacity, self._graph.shapes[new][2]) == (self._capacity, self._rows)
-        rows = self._heads(new, heads, depth) if sized and self._graph.shapes[new][0] == 1 else None
+        sequences, heads, capacity, depth = self._graph.shapes[node.output]
+        own = sequences, self._graph.shapes[new][2], capacity
+        sized = node.attributes["axis"] == 2 and own == (self._sequences, self._rows, self._capacity)
+        rows = self._heads(new, heads, depth) if sized else None
         if rows is None or rows.factor != 1 or self._rows >= self._capacity:
             return None
         before, angles, attributes = self._turning(rows)
@@ -183,18 +189,18 @@ class _Cached:
         return True
 
     def _cache(self, name: str, heads: int, *, turned: bool) -> tuple[str, float] | None:
-        """The cache of which a tensor (heads, places, depth), or with the last two turned, has each head as often as
-        queries share it; and the factor of it."""
+        """The cache of which a tensor (sequences, heads, places, depth), or with the last two turned, has each head as
+        often as queries share it; and the factor of it."""
         seen = look_at(self._graph, name, self._through)
         if seen.base not in self._caches or seen.start or seen.unit:
             return None
         _, shared, capacity, depth = self._graph.shapes[seen.base]
         last = (depth, capacity) if turned else (capacity, depth)
-        axes = reshaped(seen.axes, (shared, heads // shared, *last)) if heads % shared == 0 else None
+        sizes = (self._sequences, shared, heads // shared, *last)
+        axes = reshaped(seen.axes, sizes) if heads % shared == 0 else None
         if axes is None or not self._along_keys(name, seen.base):
             return None
-        natural = (capacity * depth, 0, *((1, depth) if turned else (depth, 1)))
-        sizes = (shared, heads // shared, *last)
+        natural = (shared * capacity * depth, capacity * depth, 0, *((1, depth) if turned else (depth, 1)))
         fits = all(n == 1 or stride_of(each) == s for n, each, s in zip(sizes, axes, natural, strict=True))
         is_plain = not any(each in self._turned for each in self._passed(name, seen.base))
         return (seen.base, seen.factor) if fits and is_plain else None
@@ -206,7 +212,7 @@ class _Cached:
         *lead, rows, places = graph.shapes[product.inputs[0]]
         if (rows, places) != (self._rows, self._capacity):
             return None
-        heads, softmax = int(np.prod(lead)), self._softmax(product.inputs[0])
+        heads, softmax = int(np.prod(lead)) // self._sequences, self._softmax(product.inputs[0])
         scores = Scores(graph, self._writers, self._forms) if softmax is not None else None
         first = scores.read(softmax.inputs[0]) if scores is not None and softmax is not None else None
         visible = scores.visible(rows, self._capacity) if scores is not None else None
@@ -224,8 +230,9 @@ class _Cached:
         columns = graph.shapes[values[0]][3]
         flat, apart = (fresh(graph, f"{product.output}.{word}") for word in ("attended", "rows"))
         turned = fresh(graph, f"{product.output}.heads")
-        self._shapes |= {flat: (1, rows, heads * columns), apart: (1, rows, heads, columns)}
-        self._shapes[turned] = (1, heads, rows, columns)
+        texts = self._sequences
+        self._shapes |= {flat: (texts, rows, heads * columns), apart: (texts, rows, heads, columns)}
+        self._shapes[turned] = (texts, heads, rows, columns)
         inputs = (queries.base, keys[0], values[0], self._ends, *angles)
         shape = graph.shapes[product.output]
         return [

@@ -75,7 +75,7 @@ def layers(kinds: Iterable[str], draw: np.random.Generator) -> Layers:
     for kind in kinds:
         matrix = packed_matrix(kind, int(draw.integers(1, 150)), int(draw.integers(1, 700)), draw)
         real = (by_gguf(matrix) if kind in FORMATS else matrix.unpacked()).astype(np.float64)
-        rows, count = int(draw.choice([1, 2, draw.integers(3, 70)])), int(draw.integers(1, 5))
+        rows, count = int(draw.choice([1, draw.integers(2, 5), draw.integers(5, 70)])), int(draw.integers(1, 5))
         outputs, inputs = real.shape
         x, places = build.input(rows, inputs, name=f"{kind} x"), build.input(count, name=f"{kind} places")
         given = all.inputs[x] = draw.standard_normal((rows, inputs)).astype(np.float32)

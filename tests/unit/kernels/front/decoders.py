@@ -141,7 +141,8 @@ class _Writer:
         keys = self._add("Unsqueeze", self._add("Range", zero, every, one), self._axis(0))
         seen = self._add("LessOrEqual", keys, self._add("Unsqueeze", own, self._axis(1)))
         if self._made.spelling == "mask":
-            seen = self._add("And", seen, self._add("Cast", "attention_mask", to=TensorProto.BOOL))
+            mask = self._add("Cast", "attention_mask", to=TensorProto.BOOL)
+            seen = self._add("And", seen, self._add("Unsqueeze", mask, self._store(np.array([1, 2]))))
         least = self._store(np.float32(-3e38)), self._store(np.float32(0))
         self._added = self._add("Where", seen, least[1], least[0])
 
@@ -196,7 +197,7 @@ class _Writer:
         shared, size = self._store(np.array([1, made.shared])), self._store(np.array([made.size]))
         wide = self._add("Concat", shared, self._store(np.array([groups])), rows, size, axis=0)
         spread = self._add("Expand", self._add("Unsqueeze", x, two), wide)
-        joined = self._add("Concat", self._store(np.array([1, self._heads])), rows, size, axis=0)
+        joined = self._add("Concat", self._store(np.array([0, self._heads])), rows, size, axis=0)
         return self._add("Reshape", spread, joined)
 
     def _normed(self, x: str) -> str:
@@ -224,11 +225,11 @@ class _Writer:
 
     def _save(self) -> None:
         made, whole, single = self._made, TensorProto.INT64, TensorProto.FLOAT
-        inputs = {"input_ids": (whole, [1, "new"]), "attention_mask": (whole, [1, "every"])}
-        inputs |= {"position_ids": (whole, [1, "new"])}
-        inputs |= {name: (single, [1, made.shared, "past", made.size]) for name in made.past()}
-        rows = single, [1, made.shared, "every", made.size]
-        outputs = {"logits": (single, [1, "new", made.words])}
+        inputs = {"input_ids": (whole, ["texts", "new"]), "attention_mask": (whole, ["texts", "every"])}
+        inputs |= {"position_ids": (whole, ["texts", "new"])}
+        inputs |= {name: (single, ["texts", made.shared, "past", made.size]) for name in made.past()}
+        rows = single, ["texts", made.shared, "every", made.size]
+        outputs = {"logits": (single, ["texts", "new", made.words])}
         outputs |= {name.replace("past_key_values", "present"): rows for name in made.past()}
         read = {name for node in self._nodes for name in node.input}
         graph = helper.make_graph(
