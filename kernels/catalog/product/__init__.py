@@ -45,6 +45,8 @@ _LARGE_MATRIX = 1 << 22
 """Numbers of a matrix by which a single row is multiplied."""
 _WARPGROUP_ROWS = 256
 """The fewest rows for which tiles of warpgroups fill a device."""
+_COPIED_ROWS = 256
+"""Rows from which tiles read an unpacked copy: it was faster for 512, fewer are not timed."""
 _TILED_SIZE = 32
 """The fewest rows and columns for which a tile a work-group pays on a desktop GPU."""
 
@@ -70,7 +72,10 @@ class Products(GpuFamily[Product]):
             return "packed"
         on_units = not limits.cpu_device and not limits.unified_memory and _on_units(sizes) and fits("matrix_units")
         on_warpgroups = not limits.cpu_device and sizes.rows >= _WARPGROUP_ROWS and fits("warpgroups")
-        reads_copy = on_units or on_warpgroups or (limits.cpu_device and options.backend == "opencl")  # longer vectors
+        large = min(sizes.rows, sizes.columns) >= _TILED_SIZE and not limits.unified_memory and not limits.cpu_device
+        on_tiles = large and fits("tiled")
+        on_vectors = limits.cpu_device and options.backend == "opencl"  # longer ones
+        reads_copy = on_units or on_warpgroups or on_vectors or (on_tiles and sizes.rows >= _COPIED_ROWS)
         copied = reads_copy and holds_copy(sizes, options, limits)
         if sizes.packed is not None and not copied and fits("packed_rows"):
             return "packed_rows"
@@ -83,8 +88,7 @@ class Products(GpuFamily[Product]):
         few = _FEW_ROWS if limits.unified_memory else _FEW_ROWS_OF_A_DESKTOP
         if sizes.rows <= few and fits("split_depth"):
             return "split_depth"
-        large = min(sizes.rows, sizes.columns) >= _TILED_SIZE and not limits.unified_memory
-        return "tiled" if large and fits("tiled") else "registers"
+        return "tiled" if on_tiles else "registers"
 
     def footprint_bytes(self, sizes: Product, choice: Choice) -> int:
         """Its result, padded to whole vectors twice where its rows are not, and weights in an order of its own."""

@@ -169,11 +169,11 @@ def _counted(of: Record, most: int, random: Random) -> Record:
 
 
 def _answer(sample: Sample, random: Random) -> Sample:
-    """The same as a prompt with its answer."""
+    """The same as two prompts with their answers, side by side."""
     first_ns, count = random.uniform(0.3, 0.4) * sample.duration_ns, 30
     gap_ns = (sample.duration_ns - first_ns) / count
     times = (first_ns + gap_ns * (place + random.uniform(0, 0.5)) for place in range(count))
-    told = {"prompt": 200, "tokens": (0,) * count}
+    told = {"prompt": 200, "sequences": 2, "tokens": (0,) * count * 2}
     return sample.model_copy(update={**told, "token_ns": tuple(sample.start_ns + round(each) for each in times)})
 
 

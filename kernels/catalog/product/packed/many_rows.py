@@ -69,7 +69,8 @@ class PackedRows:
     """Each number is unpacked once for all rows of a work-group, and no copy of the matrix is in memory.
 
     Kernels of llama.cpp and of GPTQ multiply prompts in this way: the blocks of a tile go unpacked to shared memory.
-    Matrix units with a copy are faster: 20 ms against 57 for 512 tokens of Llama 3.2 1B in Q4_0 on an H200.
+    With a copy matrix units are faster on an H200, 20 ms against 57 for 512 tokens of Llama 3.2 1B in Q4_0, and so are
+    its tiles in fp32, 17 against 29 with 0.5 B.
     """
 
     name = "packed_rows"
