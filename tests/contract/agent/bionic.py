@@ -18,8 +18,8 @@ FIRST_LEVEL = {
         kill localeconv log logf memchr memcmp memcpy memmove memset mkdir mmap munmap nearbyintf open opendir pipe2
         poll powf ppoll prctl pread printf pthread_create pthread_setspecific pthread_sigmask puts read readdir realpath
         rename sched_getaffinity sched_setaffinity sched_yield setitimer setpgid setpriority setsid sigaction sigaddset
-        sigemptyset signal sigprocmask sinf snprintf sscanf strcmp strcspn strerror strlen strtod strtol strtoll strtoul strtoull sysconf
-        tanf tanhf timerfd_create timerfd_settime tolower uname unlink wait4 wmemchr write
+        sigemptyset signal sigprocmask sinf snprintf sscanf strcmp strcspn strerror strlen strtod strtol strtoll strtoul
+        strtoull sysconf tanf tanhf timerfd_create timerfd_settime tolower uname unlink wait4 wmemchr write
         """,
         23: "sigtimedwait stderr",
     }.items()
