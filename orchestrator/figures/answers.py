@@ -92,11 +92,7 @@ def answer_of(record: Record) -> tuple[int, ...]:
 
 
 def _timed(record: Record) -> list[Sample]:
-    """Return the timed samples with as many texts as the configuration has: a host of before takes one whatever it is
-    asked, and such a figure is none."""
-    text = record.cell.text
-    asked = None if text is None else text.batch
-    return [each for each in record.samples if each.phase == "timed" and asked in (None, each.sequences)]
+    return [each for each in record.samples if each.phase == "timed"]
 
 
 def _answers(record: Record) -> list[Sample]:

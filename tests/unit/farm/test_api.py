@@ -198,12 +198,12 @@ def test_outputs_are_compared_by_name_or_in_order() -> None:
 
 
 def test_a_figure_that_no_result_has_is_named() -> None:
-    pandas = pytest.importorskip("pandas")
-    row = {"device": "a", "source": "phone", "model": "m", "network": "n", "backend": "cpu", "median_ms": 2.0}
-    rows = pandas.DataFrame([row | {"low_ms": None, "high_ms": None, "energy_j": None}])
-    assert [text.get_text() for text in dots(rows, "median_ms").figure.axes[0].get_yticklabels()] == ["m"]
-    with pytest.raises(UnknownName, match="no result has a energy_j") as wrong:
-        dots(rows, "energy_j")
+    told = {"metric": "latency", "basis": "", "unit": "ms", "value": 2.0, "interval": None}
+    result = {"serial": "a", "source": "phone", "model": "m", "workload": "n", "engine": "pocketfarm", "backend": "cpu",
+              "precision": "fp32", "options": {}, "outcomes": {"ok": 3}, "quantities": [told]}  # fmt: skip
+    assert [text.get_text() for text in dots([result], "latency").figure.axes[0].get_yticklabels()] == ["m"]
+    with pytest.raises(UnknownName, match="no result has the figure 'energy_j'") as wrong:
+        dots([result], "energy_j")
     assert wrong.value.remedy == "there are: latency"
 
 

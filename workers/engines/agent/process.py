@@ -21,7 +21,7 @@ from .request import AgentRequest
 
 WAIT_MS = 1000
 """The time for which one look at the journal waits on the device for the end of the run: nothing runs meanwhile."""
-ENDED, NO_JOURNAL, GOES_ON = 0, 1, 3
+ENDED, GOES_ON = 0, 3
 """Exit statuses of `follow`, by what it says of the run."""
 RECONNECT_S = 180.0
 """The time for which a device may be away in mid-run before the attempt is given up."""
@@ -205,11 +205,12 @@ class Follower:
             return first, False
         argv = [self._member.agent, "follow", "--journal", self._request.journal, "--wait-ms", str(WAIT_MS)]
         told = self._connection.shell([*argv, *(("--offset", str(offset)) if offset else ())])
-        if told.code == NO_JOURNAL and not self._journal.events:
+        if told.code in (ENDED, GOES_ON):
+            return told.stdout, told.code == ENDED
+        if not self._journal.events and self._connection.shell(["ls", self._request.journal]).code != 0:
             return b"", True
-        if told.code not in (ENDED, GOES_ON):  # somebody ended the look, say, for want of memory
-            time.sleep(WAIT_MS / 1000)
-        return told.stdout, told.code == ENDED
+        time.sleep(WAIT_MS / 1000)  # somebody ended the look, say, for want of memory
+        return b"", False
 
     def _has_last_word(self) -> bool:
         events = self._journal.events
