@@ -20,10 +20,10 @@ LINES = {
     "device_agent": 19_665,  # 80: runs are followed; 65: memory of a tree; 335: packed weights; 440: generation
     "virtual_phones": 8_310,  # 50: a screen; 55: phases of power
     "farm": 14_585,  # 10: rows of tokens; 175: groups, certificates, proxies; 935: log in from afar
-    "dashboards": 6_945,  # 315: log-in by a provider; 190: forms of phones, links to nights; 965: people
+    "dashboards": 6_945,  # 260: pages of people, projects; 315: log-in by a provider; 965: people
     "client": 445,
     "benchmarks": 12_025,  # 45: people in pairs of turns; 60: pairs of engines; 210: people; 350: tokens
-    "tests": 84_620,  # 500: hosts distrusted, bundles; 290: attackers; 1_600: shares, people, doors, webhooks
+    "tests": 84_620,  # 240: pages of people, compose; 95: texts side by side; 500: hosts distrusted; 1_600: shares
 }
 
 
