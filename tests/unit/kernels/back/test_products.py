@@ -12,6 +12,7 @@ from kernels.catalog.product.depth_parts import depth_parts
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
 from kernels.ir.graph import Graph
+from kernels.ir.packed import FORMATS
 from kernels.options import Choice, Limits, Options
 from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
@@ -252,3 +253,14 @@ def test_any_limits_have_a_default_that_keeps_them(seed: int) -> None:
         choice = PRODUCTS.choose(options, limits, "layer", sizes)
         for call in ALGORITHMS[choice.algorithm].lower(sizes, {}, options, limits, choice.tile):
             assert call.group is None or np.prod(call.group) <= most, (choice, sizes, limits)
+
+
+@pytest.mark.parametrize(
+    ("rows", "unified", "chosen"), [(512, False, "tiled"), (64, False, "packed_rows"), (512, True, "packed_rows")]
+)
+def test_packed_weights_of_many_rows_are_copied_where_tiles_of_a_large_gpu_read_them(
+    rows: int, unified: bool, chosen: str
+) -> None:
+    limits = Limits(local_bytes=48 << 10, unified_memory=unified, compute_units=132, max_work_group=1024)
+    product = Product(1, rows, 896, 4864, right_is_shared=True, right_is_constant=True, packed=FORMATS["Q4_0"])
+    assert PRODUCTS.default(Options("vulkan"), limits, product) == chosen
