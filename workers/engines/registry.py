@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -25,9 +26,11 @@ class Engines:
             kind = getattr(module, "ENGINE", None)
             if not (isinstance(kind, type) and issubclass(kind, Engine)):
                 raise SetupError(f"{module.__file__} has no `ENGINE`", remedy="see docs/howto/add-an-engine.md")
-            if kind.name in self._engines:
+            if getattr(kind, "name", "") in self._engines:
                 raise SetupError(f"{module.__file__}: there is an engine {kind.name!r} already", remedy="rename it")
-            self._engines[kind.name] = kind(host)
+            with _blamed(str(module.__file__)):
+                EngineFacts(name=kind.name, takes=kind.takes, axes=kind.axes)
+                self._engines[kind.name] = kind(host)
 
     def __iter__(self) -> Iterator[Engine]:
         return iter(self._engines.values())
@@ -40,7 +43,7 @@ class Engines:
 
     def offered(self, device: DeviceFacts) -> tuple[EngineFacts, ...]:
         """Return the engines as a host announces them for a device, each with what it lacks there."""
-        return tuple(each.facts(device) for each in self)
+        return tuple(_facts(each, device) for each in self)
 
 
 def _shipped() -> list[ModuleType]:
@@ -61,9 +64,25 @@ def _of_folder(folder: Path | None) -> list[ModuleType]:
         spec = spec_from_file_location(f"engine_{path.stem}", path)
         assert spec is not None and spec.loader is not None
         module = sys.modules[spec.name] = module_from_spec(spec)  # dataclasses look their module up
-        try:
+        with _blamed(str(path)):
             spec.loader.exec_module(module)
-        except Exception as e:
-            raise SetupError(f"{path}: {type(e).__name__}: {e}", remedy="mend the file, or take it away") from e
         found.append(module)
     return found
+
+
+@contextmanager
+def _blamed(path: str) -> Iterator[None]:
+    """Raises SetupError for whatever goes wrong within."""
+    try:
+        yield
+    except (Exception, SystemExit) as e:
+        raise SetupError(f"{path}: {type(e).__name__}: {e}", remedy="mend the file, or take it away") from e
+
+
+def _facts(engine: Engine, device: DeviceFacts) -> EngineFacts:
+    """A fault in one engine's own file leaves the host and its other engines alone."""
+    try:
+        return engine.facts(device)
+    except Exception as e:
+        said = f"its file fails: {type(e).__name__}: {e}; mend it, and start the host again"
+        return EngineFacts(name=engine.name, takes=engine.takes, missing=said)

@@ -137,6 +137,7 @@ def test_two_builds_run_side_by_side(here: Runner, engines: Engines, tmp_path: P
         ("sh -c 'exit 3'", Outcome.FAILED, "program_failed"),
         ("sh -c 'echo took 5 ms'", Outcome.FAILED, "unread_output"),
         ("sh -c 'echo took 5 us; echo took 5 us'", Outcome.FAILED, "unread_output"),
+        ("sh -c 'echo took 900000000 us'", Outcome.FAILED, "unread_output"),
         ("sh -c 'sleep 30'", Outcome.FAILED, "deadline"),
     ],
 )
@@ -147,6 +148,7 @@ def test_each_failure_has_its_cause(
     (record,) = blocks(made, here, engines, tmp_path, CPU_SERIAL)
     assert (record.outcome, record.cause) == (outcome, cause), record.reasons
     assert cause in ("killed", "unread_output", "deadline") or command.split()[0] in record.reasons[0]
+    assert ("it tells of 900 s, and ran for" in record.reasons[0]) is ("900000000" in command)
     assert leftovers(here, CPU_SERIAL) == []
 
 

@@ -44,7 +44,6 @@ from .test_run import Runner, agents, here, leftovers, there
 __all__ = ["here", "there"]
 
 ABI = host_abi()
-LONGEST_MS = 900.0
 
 
 def took_ms(output: Output) -> float:
@@ -73,7 +72,8 @@ def script(text: str) -> str:
 def printing(output: Output) -> str:
     """A program that takes its time, and prints what a tool printed."""
     stream = ">&2" if output.stream == "stderr" else ""
-    return script(f'sleep 0.2; echo "$@" > $TMPDIR/argv; printf %s {shlex.quote(output.text)} {stream}')
+    text = f"printf %s {shlex.quote(output.text)} {stream}"
+    return script(f'sleep {0.2 + took_ms(output) / 1000}; echo "$@" > $TMPDIR/argv; {text}')
 
 
 def brought(folder: Path, engine: str, program: str, engines: Engines) -> Artifacts:
@@ -104,7 +104,7 @@ def experiment(folder: Path, output: Output, **given: Any) -> Experiment:
     told = {
         "name": "own", "workload": {"model": model_for(folder, output.engine)},
         "matrix": {"engine": [output.engine], "backend": "cpu", "precision": [asked.precision], **axes},
-        "sampling": {"samples": asked.samples, "warmup": asked.warmup, "deadline": "5 s"},
+        "sampling": {"samples": asked.samples, "warmup": asked.warmup, "deadline": "20 s"},
         "measure": {"quantities": ["latency", "power"], "power_period": "50 ms"}, **given,
     }  # fmt: skip
     return Experiment.model_validate(told)
@@ -149,7 +149,7 @@ def test_a_tool_from_a_folder_becomes_a_record(
     assert len(record.samples) - len(timed) == (output.asked.warmup if name == "executor_runner" else 0)
     assert sum(each.runs for each in timed) == output.asked.samples
     window = phase_window(record, "load")
-    assert window and (took_ms(output) > LONGEST_MS or inferences_in(record, window) == output.asked.samples)
+    assert window and inferences_in(record, window) == output.asked.samples
     assert all(each.prompt + each.token_count == output.asked.axes.get("tokens", 0) for each in timed)
     assert record.runs_on and record.runs_on.facts.driver.startswith(f"{name} ")
     codes = {str(doubt.code).removeprefix(f"{name}.") for doubt in record.doubts}
@@ -234,7 +234,8 @@ def test_a_side_runs_a_build_of_its_own(
 ) -> None:
     """Both builds of an engine are kept by hash, are two cells, and run on one phone in turns; what cannot be one is
     refused with words."""
-    draw, name = random.Random(f"{seed} sides"), random.Random(f"{seed} side").choice([*GOOD])
+    draw = random.Random(f"{seed} sides")
+    name = draw.choice([name for name in GOOD if took_ms(GOOD[name]) < 1000])
     output = GOOD[name]
     words = {side: f"{side} {draw.randrange(10**6)}" for side in ("baseline", "candidate")}
     stream = {"stdout": ">&2", "stderr": ""}[output.stream]  # not the one that is read

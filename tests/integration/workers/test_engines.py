@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -222,18 +222,32 @@ def test_a_device_offers_what_can_run_there(engines: Engines) -> None:
     assert not offered["onnxruntime"]
 
 
+MINE = "from workers.engines import Engine\nclass ENGINE(Engine):\n  name, takes = 'mine', ('network',)\n"
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("x = 1", "has no `ENGINE`"),
         ("import nothing_of_that_name", "ModuleNotFoundError"),
         ("from workers.engines.wait.engine import ENGINE", "there is an engine 'wait' already"),
+        ("raise SystemExit(3)", "SystemExit"),
+        ("from workers.engines import Engine as ENGINE", "AttributeError"),
+        (MINE, "abstract"),
+        (MINE.replace("mine", "Mine 1"), "name"),
+        (MINE.replace("('network',)", "()"), "takes"),
+        (MINE + "  prepare = None\n  def __init__(self, host): raise OSError('no driver')\n", "no driver"),
+        (MINE + "  prepare = None\n  def lacks(self, device): return device.soc[9]\n", ""),
     ],
 )
 def test_a_file_that_is_no_engine_is_named(text: str, told: str, tmp_path: Path) -> None:
+    """One that fails when a device is asked for leaves its host alone."""
     (tmp_path / "mine.py").write_text(text)
-    with pytest.raises(SetupError, match=told):
-        Engines(Host.alone(tmp_path), tmp_path)
+    with nullcontext() if not told else pytest.raises(SetupError, match=told):
+        *_, mine = Engines(Host.alone(tmp_path), tmp_path).offered(
+            DeviceFacts(serial="p", host="h", kind="phone", source=Source.PHONE)
+        )
+        assert mine.name == "mine" and "IndexError" in mine.missing
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,7 +12,8 @@ from orchestrator.model.experiment.engine_settings import PrintedSample, Unread
 
 from .exec_program import ExecProgram, lines_of
 
-OVERLAP = 0.1
+OVERLAP, LIVED = 0.1, 1.05
+"""Shares: of a sample that may lie within the one before, and of a program's life that a sample of it may take."""
 LATE_NS, LATE_SHARE = 50_000_000, 0.25
 """A line that is printed when its sample ends comes so late at most: a share of the sample, or ns that count for little
 in the 30 s of an energy's load and are a share of all samples."""
@@ -36,9 +37,10 @@ class PrintedProgram(ExecProgram):
             if isinstance(event, Sample):
                 key = (event.phase, event.index)
                 try:
-                    told = self.told(event, lines.get(key, ()))
-                    if (dropped := processes[key].dropped_bytes) and told != [event]:
+                    told, process = self.told(event, lines.get(key, ())), processes[key]
+                    if (dropped := process.dropped_bytes) and told != [event]:
                         raise Unread(f"{dropped} bytes of output were beyond what is kept: print less")
+                    _check_lengths(told, process)
                 except Unread as e:
                     self.unread, self.unread_cause = self.unread or str(e), self.unread_cause or e.cause
                     continue
@@ -47,6 +49,14 @@ class PrintedProgram(ExecProgram):
                 yield event.model_copy(update={"start_ns": self.load[0], "end_ns": self.load[1]})
             else:
                 yield event
+
+
+def _check_lengths(told: Sequence[Event], process: Process) -> None:
+    """Raise Unread where a sample, or the runs that it is the mean of, took longer than the program lived."""
+    lived_ns = process.end_ns - process.start_ns
+    longest_ns = max((each.duration_ns * each.mean_of for each in told if isinstance(each, Sample)), default=0)
+    if longest_ns > LIVED * lived_ns:
+        raise Unread(f"it tells of {longest_ns / 1e9:.4g} s, and ran for {lived_ns / 1e9:.4g} s: is the unit right?")
 
 
 def came_one_by_one(run: Sample, found: Sequence[PrintedSample]) -> bool:

@@ -16,7 +16,14 @@ from tests.integration.farm.test_up import ROOT, Up, farm
 from tests.waiting import eventually
 from workers.devices.admit import host_abi
 
-WORK = "double work(long steps) { double x = 0; for (long i = 0; i < steps; ++i) x += 1.0 / (i + 1); return x; }"
+WORK = """#include <stdio.h>
+int work(const char* path, int prompt, int generated, int threads) {
+  double x = 0;
+  for (long i = 0; i < (prompt + generated) * 160000L; ++i) x += 1.0 / (i + 1);
+  FILE* model = fopen(path, "r");
+  return !model || fclose(model) || x < 0;
+}
+"""
 EXPERIMENT = """\
 schema_version: 1
 name: {name}
