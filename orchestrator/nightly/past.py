@@ -12,7 +12,7 @@ from orchestrator.analysis.history import Figure, History, history, of_sides
 from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history.series import facts_of
 from orchestrator.ledger import Ledger, NightText
-from orchestrator.ledger.rows import readable_rows
+from orchestrator.ledger.packed import readable_rows
 from orchestrator.model.axes import SIDE, axis_value_text
 from orchestrator.model.errors import FarmError, NoData, UnknownName
 from orchestrator.model.experiment import BASELINE, CANDIDATE, Experiment
