@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 
 from benchmarks.command_line import run_command
 from orchestrator.energy import block_energy, find_invalid
+from orchestrator.model.power import Estimate
 from orchestrator.model.record import InvalidCode
 from tests.unit.energy.scenarios import (
     DISCHARGING,
@@ -59,6 +60,17 @@ class Accuracy:
     largest_error: float = 0.0
     over_one_percent: int = 0
 
+    def add(self, whole: Estimate, within: Estimate, truth_j: float, gain: float) -> None:
+        """Count one energy, with its interval and the one without the gain's uncertainty."""
+        error = within.value / (truth_j * gain) - 1
+        self.runs += 1
+        self.covered += whole.low <= truth_j <= whole.high
+        self.covered_within += within.low <= truth_j * gain <= within.high
+        self.sum_error += error
+        self.sum_square += error * error
+        self.largest_error = max(self.largest_error, abs(error))
+        self.over_one_percent += abs(error) > 0.01
+
 
 @dataclass
 class Detection:
@@ -71,18 +83,10 @@ def accuracy(gauge: str, runs: int) -> Accuracy:
     found = Accuracy(gauge)
     for seed in range(runs):
         run = run_block(gauge, seed)
-        energy, truth_j = run.energy, run.truth_j
-        per, within = energy.per_inference_j, energy.within_per_inference_j
+        per, within = run.energy.per_inference_j, run.energy.within_per_inference_j
         assert per and within
-        error = within.value / (truth_j * run.gain) - 1
-        found.runs += 1
-        found.covered += per.low <= truth_j <= per.high
-        found.covered_within += within.low <= truth_j * run.gain <= within.high
+        found.add(per, within, run.truth_j, run.gain)
         found.false_alarms += bool(find_invalid(run.record, DISCHARGING))
-        found.sum_error += error
-        found.sum_square += error * error
-        found.largest_error = max(found.largest_error, abs(error))
-        found.over_one_percent += abs(error) > 0.01
     return found
 
 
@@ -94,15 +98,7 @@ def tokens(gauge: str, runs: int) -> Accuracy:
         record, truth = answered(gauge, seed, seed, gain)
         energy = block_energy(record)
         for each in energy.phases if energy else ():
-            whole, within, truth_j = each.per_token_j, each.within_per_token_j, truth[each.name]
-            error = within.value / (truth_j * gain) - 1
-            found.runs += 1
-            found.covered += whole.low <= truth_j <= whole.high
-            found.covered_within += within.low <= truth_j * gain <= within.high
-            found.sum_error += error
-            found.sum_square += error * error
-            found.largest_error = max(found.largest_error, abs(error))
-            found.over_one_percent += abs(error) > 0.01
+            found.add(each.per_token_j, each.within_per_token_j, truth[each.name], gain)
     return found
 
 

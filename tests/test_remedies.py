@@ -14,7 +14,7 @@ import typer
 import yaml
 
 from farm.cli.app import application
-from orchestrator.model.record import REMEDIES
+from orchestrator.model.record import DoubtCode
 from tests.source_tree import ROOT, Module, modules
 
 FARM = typer.main.get_command(application())
@@ -108,7 +108,7 @@ def fault(words: str) -> str:
 def test_texts_are_found() -> None:
     commands = {command for _, command in told()}
     assert {"status", "devices", "enrol SERIAL", "release WORD", "doctor"} <= commands
-    assert any(command in commands for text in REMEDIES.values() for command in in_backticks(text))
+    assert any(command in commands for doubt in DoubtCode for command in in_backticks(doubt.remedy))
 
 
 @pytest.mark.parametrize("words", ["stats", "--frob", "status --why", "status a b", "tune show x"])

@@ -31,8 +31,8 @@ from kernels.frontend.networks import NETWORKS
 from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
 from kernels.training import TrainingOptions, compile_training, read_checkpoint, trained
-from kernels.training.reference import train_reference
 from kernels.training.stages import stages_of
+from tests.training_reference import train_reference
 
 Array = npt.NDArray[Any]
 BATCH = 64

@@ -1,17 +1,17 @@
 """Bounds of the elements of a tensor, whatever the model's input is.
 
 A size that a model computes from its input needs an upper bound: as much is planned for it; and where 32 bits hold
-a number of 64, it is computed in these. Bounds follow from what the canonical nodes before it compute (interval
-arithmetic: R. E. Moore, Interval Analysis, 1966): from constants, from clipping, from conditions, from types. A sum of
+a number of 64, it is computed in these. Bounds follow from what the canonical nodes before it compute
+(`intervals.py`): from constants, from clipping, from conditions, from types. A sum of
 the same elements is followed as such (`_Sum`), so that the ends of a box about its centre lie where they do, and not
 where half of its largest width away from any centre would be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, floor, inf, isnan, prod, sqrt
+from math import inf, isnan, prod
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,10 @@ import numpy.typing as npt
 
 from .expressions import LETTERS, Expression
 from .graph import Node
-from .programs import WRAPS, Held, computed
-from .types import ElementType, is_whole, to_numpy
+from .intervals import ANY, FUNCTIONS, WHOLE, Bounds, clipped, ends_of, hull, is_in, rounded, times, widened
+from .programs import Held, computed
+from .types import ElementType, is_whole
 
-Bounds = tuple[float, float]
-ANY: Bounds = (-inf, inf)
 _DEPTH = 100
 """Nodes one behind the other that are looked through."""
 _SAME_ELEMENTS = ("concat", "gather", "reshape", "slice", "transpose")
@@ -73,8 +72,8 @@ class Reading:
     def _in_type(self, name: str, found: tuple[Bounds, _Sum], kind: ElementType) -> tuple[Bounds, _Sum]:
         """Wrap a whole number around, and round a float: the int32 2147483647 is 2147483648 in fp32."""
         if not is_whole(kind):
-            return _rounded(kind, found[0]), found[1]
-        return found if _is_in(found[0], ends_of(kind)) else self._atom(("wrapped", name), ends_of(kind))
+            return rounded(kind, found[0]), found[1]
+        return found if is_in(found[0], ends_of(kind)) else self._atom(("wrapped", name), ends_of(kind))
 
     def _found(self, name: str, depth: int) -> tuple[Bounds, _Sum]:
         if name in self.given:
@@ -114,15 +113,15 @@ class Reading:
     def _other(self, node: Node, depth: int) -> Bounds:
         if node.op in _SAME_ELEMENTS:
             inputs = node.inputs[:1] if node.op == "gather" else node.inputs
-            return _hull(*(self.bounds(each, depth + 1) for each in inputs))
+            return hull(*(self.bounds(each, depth + 1) for each in inputs))
         if node.op == "put_rows":
-            return _hull(*(self.bounds(each, depth + 1) for each in node.inputs[:2]))
+            return hull(*(self.bounds(each, depth + 1) for each in node.inputs[:2]))
         if node.op == "take":
             table, value = self.stored.get(node.inputs[1]), float(node.attributes["value"])
             own = self.bounds(node.inputs[0], depth + 1)
-            return own if table is not None and np.all(table >= 0) else _hull(own, (value, value))
+            return own if table is not None and np.all(table >= 0) else hull(own, (value, value))
         if node.op == "clip":
-            return _clipped(self.bounds(node.inputs[0], depth + 1), node.attributes["min"], node.attributes["max"])
+            return clipped(self.bounds(node.inputs[0], depth + 1), node.attributes["min"], node.attributes["max"])
         if node.op == "sort":
             places = node.attributes["gives"] == "places"
             last = float(self.shapes[node.inputs[0]][1] - 1)
@@ -130,7 +129,7 @@ class Reading:
         if node.op == "suppress":
             return -1.0, float(self.shapes[node.inputs[0]][1] - 1)
         if node.op == "relu":
-            return _clipped(self.bounds(node.inputs[0], depth + 1), 0.0, inf)
+            return clipped(self.bounds(node.inputs[0], depth + 1), 0.0, inf)
         if node.op in ("sigmoid", "softmax", "hard_sigmoid"):
             return 0.0, 1.0
         if node.op == "reduce":
@@ -162,7 +161,7 @@ class Reading:
         for letter, name in zip(LETTERS, node.inputs, strict=False):
             bounds, parts = self._read(name, depth + 1)
             if kind == "f32" and self.types:
-                bounds = _rounded("f32", bounds)
+                bounds = rounded("f32", bounds)
             if parts.parts and prod(self._shape(name)) != prod(shape):  # broadcast: other places
                 bounds, parts = self._atom(("spread", self._key(name), shape), bounds)
             operands[letter] = bounds, parts
@@ -176,8 +175,8 @@ class Reading:
     ) -> tuple[Bounds, _Sum]:
         found = self._of_part(node, expression, operands, kind)
         if kind != "f32":
-            found = found if _is_in(found[0], ends_of(kind)) else self._atom((node.output, expression), ends_of(kind))
-            self.parts[node.output] = _hull(found[0], self.parts.get(node.output, found[0]))
+            found = found if is_in(found[0], ends_of(kind)) else self._atom((node.output, expression), ends_of(kind))
+            self.parts[node.output] = hull(found[0], self.parts.get(node.output, found[0]))
         return found
 
     def _of_part(
@@ -190,7 +189,7 @@ class Reading:
             return (number, number), _Sum({}, number)
         function, *arguments = expression
         values = [self._value(node, each, operands, kind) for each in arguments]
-        rule = _FUNCTIONS.get(function) if kind == "f32" else _WHOLE.get(function)
+        rule = FUNCTIONS.get(function) if kind == "f32" else WHOLE.get(function)
         low, high = ANY if rule is None else rule(*(each for each, _ in values))
         is_exact = kind != "f32"
         total = None if is_exact and function == "div" else _linear(function, [parts for _, parts in values])
@@ -206,10 +205,10 @@ class Reading:
 
     def _ends(self, total: _Sum, is_exact: bool) -> Bounds:
         low = high = total.number
-        for key, times in total.parts.items():
-            ends = sorted(times * end for end in self.atoms[key])
+        for key, factor in total.parts.items():
+            ends = sorted(factor * end for end in self.atoms[key])
             low, high = low + ends[0], high + ends[1]
-        return (low, high) if is_exact else _widened(low, high)
+        return (low, high) if is_exact else widened(low, high)
 
 
 def _linear(function: str, parts: list[_Sum]) -> _Sum | None:
@@ -231,133 +230,3 @@ def _added(a: _Sum, b: _Sum, times: float) -> _Sum:
     for key, value in b.parts.items():
         parts[key] = parts.get(key, 0.0) + times * value
     return _Sum({key: value for key, value in parts.items() if value}, a.number + times * b.number)
-
-
-def _widened(low: float, high: float) -> Bounds:
-    """Widen bounds by the rounding of fp32 in some steps."""
-    slack = 0.0 if inf in (abs(low), abs(high)) else 4e-6 * max(abs(low), abs(high))
-    return low - slack, high + slack
-
-
-def _hull(*parts: Bounds) -> Bounds:
-    return min(low for low, _ in parts), max(high for _, high in parts)
-
-
-def _clipped(of: Bounds, low: float, high: float) -> Bounds:
-    return min(max(of[0], low), high), min(max(of[1], low), high)
-
-
-def times(a: Bounds, b: Bounds) -> Bounds:
-    """Return the bounds of products."""
-    return _widened(*_products(a, b))
-
-
-def _products(a: Bounds, b: Bounds) -> Bounds:
-    ends = [0.0 if 0.0 in (x, y) else x * y for x in a for y in b]
-    return min(ends), max(ends)
-
-
-def _over(a: Bounds, b: Bounds) -> Bounds:
-    return ANY if b[0] <= 0 <= b[1] else times(a, (1 / b[1], 1 / b[0]))
-
-
-def _absolute(a: Bounds) -> Bounds:
-    return (0.0 if a[0] <= 0 <= a[1] else min(map(abs, a))), max(map(abs, a))
-
-
-def _rising(function: Callable[[float], float]) -> Callable[[Bounds], Bounds]:
-    def ends(a: Bounds) -> Bounds:
-        try:
-            return _widened(function(a[0]), function(a[1]))
-        except (OverflowError, ValueError):
-            return ANY
-
-    return ends
-
-
-def _floor(x: float) -> float:
-    return x if abs(x) == inf else floor(x)
-
-
-def _rounded(kind: ElementType, a: Bounds) -> Bounds:
-    with np.errstate(over="ignore"):
-        low, high = np.asarray(a).astype(to_numpy(kind)).astype(np.float64)
-    return float(low), float(high)
-
-
-def ends_of(kind: ElementType) -> Bounds:
-    """Return the least and the largest number of a type of whole numbers."""
-    if kind == "bool":
-        return 0.0, 1.0
-    bits = int(kind[1:])
-    return (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1) if kind[0] == "i" else (0.0, 2.0**bits - 1)
-
-
-def _is_in(bounds: Bounds, ends: Bounds) -> bool:
-    return ends[0] <= bounds[0] and bounds[1] <= ends[1]
-
-
-def _quotient(a: Bounds, b: Bounds) -> Bounds:
-    """Return the bounds of quotients that are cut off, which are 0 by 0."""
-    if b[0] < 1 or inf in (*a, -a[0], b[1]):
-        return -max(map(abs, a)), max(map(abs, a))
-    ends = [float(int(x / y)) for x in a for y in b]
-    return min(ends), max(ends)
-
-
-def _remainder(a: Bounds, b: Bounds) -> Bounds:
-    most = max(max(map(abs, b)) - 1, 0.0)
-    return max(-most, min(a[0], 0.0)), min(most, max(a[1], 0.0))
-
-
-def _bits_of_both(a: Bounds, b: Bounds) -> Bounds:
-    least = [bounds[1] for bounds in (a, b) if bounds[0] >= 0]
-    return (0.0, min(least)) if least else ANY
-
-
-def _bits_of_any(a: Bounds, b: Bounds) -> Bounds:
-    most = max(a[1], b[1])
-    return (0.0, 2.0 ** int(most).bit_length() - 1) if min(a[0], b[0]) >= 0 and most < inf else ANY
-
-
-def _within(kind: ElementType) -> Callable[[Bounds], Bounds]:
-    return lambda a: a if _is_in(a, ends_of(kind)) else ends_of(kind)
-
-
-_FUNCTIONS: Mapping[str, Callable[..., Bounds]] = {
-    "add": lambda a, b: _widened(a[0] + b[0], a[1] + b[1]),
-    "sub": lambda a, b: _widened(a[0] - b[1], a[1] - b[0]),
-    "mul": times,
-    "div": _over,
-    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    "less": lambda *_: (0.0, 1.0),
-    "equal": lambda *_: (0.0, 1.0),
-    "select": lambda _, a, b: _hull(a, b),
-    "neg": lambda a: (-a[1], -a[0]),
-    "abs": _absolute,
-    "exp": _rising(exp),
-    "sqrt": _rising(sqrt),
-    "floor": lambda a: (_floor(a[0]), _floor(a[1])),
-    "round": lambda a: (_floor(a[0]), _floor(a[1]) + 1),
-    "float16": lambda a: _rounded("f16", a),
-    "bfloat16": lambda a: _rounded("bf16", a),
-    "tanh": lambda _: (-1.0, 1.0),
-    "erf": lambda _: (-1.0, 1.0),
-    "sin": lambda _: (-1.0, 1.0),
-    "cos": lambda _: (-1.0, 1.0),
-}
-_WHOLE: Mapping[str, Callable[..., Bounds]] = {
-    **{name: _FUNCTIONS[name] for name in ("min", "max", "less", "equal", "select", "neg", "abs")},
-    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    "sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
-    "mul": _products,
-    "div": _quotient,
-    "remainder": _remainder,
-    "bit_and": _bits_of_both,
-    "bit_or": _bits_of_any,
-    "bit_xor": _bits_of_any,
-    "shift_right": lambda a, _: (0.0, a[1]) if a[0] >= 0 else ANY,
-    **{name: _within(kind) for kind, name in WRAPS.items()},
-}
-"""The same of whole numbers, exactly; what is beyond their type wraps around (`Reading`)."""

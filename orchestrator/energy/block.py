@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pydantic import Field
 
 from orchestrator.model.base import Model
-from orchestrator.model.errors import NotComparable, StableError
+from orchestrator.model.errors import StableError
 from orchestrator.model.power import Estimate, PowerSource, Scope
 from orchestrator.model.record import Doubt, Record
 
@@ -107,18 +107,6 @@ def why_no_energy(record: Record, source: Wanted = "auto") -> str:
             return f"{origin.name}: {e}"
     left_out = gauge_readings(record.power, calibration(record)).left_out
     return f"battery gauge: {left_out.text}" if left_out.count else f"the block has no readings of {source}"
-
-
-def check_comparable(energies: Iterable[BlockEnergy]) -> tuple[PowerSource, Scope] | None:
-    """Source and scope that all have in common; None of none. Raises NotComparable where they differ."""
-    kinds = {(energy.source, energy.scope) for energy in energies}
-    if len(kinds) > 1:
-        text = " and ".join(sorted(f"{source} ({scope})" for source, scope in kinds))
-        raise NotComparable(
-            f"power figures of different sources do not compare: {text}",
-            remedy="set measure.power_source to a source that all of them have, and measure again",
-        )
-    return next(iter(kinds), None)
 
 
 @dataclass(frozen=True, slots=True)

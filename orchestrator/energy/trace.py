@@ -2,8 +2,7 @@
 
 Momentary readings are joined by lines (time-weighted trapezoid) with both edges of a window interpolated; readings that
 are means since the reading before (energy counters) are steps, of which the first and last count in part. A sum of
-readings times the sampling period, or their plain mean, is right only where the spacing is even; `plain_mean_w` is here
-because published figures use it.
+readings times the sampling period, or their plain mean, is right only where the spacing is even.
 """
 
 from __future__ import annotations
@@ -76,11 +75,6 @@ def _problem(t_s: Array, power_w: Array) -> str:
         return "a time or a reading is not a finite number"
     falls = np.flatnonzero(np.diff(t_s) < 0)
     return f"time goes back after reading {falls[0]} ({t_s[falls[0]]:g} s)" if len(falls) else ""
-
-
-def plain_mean_w(trace: Trace) -> float:
-    """Mean of the readings, each counted once: right only where they are evenly spaced."""
-    return float(np.mean(trace.power_w))
 
 
 def time_mean_w(trace: Trace, start_s: float | None = None, end_s: float | None = None) -> float:

@@ -23,9 +23,10 @@ from orchestrator.model.record import Outcome
 from . import queries, templates
 from .aggregates.queue import name_in
 from .database import count_up
+from .packed import read_row, readable, readable_rows
 from .queue import changes, extension
 from .queue.tallies import tallies, words
-from .rows import OPEN, AnyRow, ExperimentRow, JobState, Origin, read_row, readable, readable_rows
+from .rows import OPEN, AnyRow, ExperimentRow, JobState, Origin
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, NIGHTS, number_of
 from .templates import NewJobs
 

@@ -12,10 +12,11 @@ from orchestrator.model.job import AnyJob, Job
 from orchestrator.model.live.lease import Assignment
 
 from .database import padded
+from .packed import readable_rows
 from .queue.histories import attempt_rows, running_rows
 from .queue.lanes import devices_of
 from .queue.tallies import tallies, words
-from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, readable_rows
+from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow
 from .tables import ARCHIVES, COUNTERS, EXPERIMENTS, JOBS, RECORDS, number_of
 from .templates import JOB_PARTS, ORDINARY, JobReader, Measured, measured
 

@@ -14,7 +14,7 @@ from orchestrator.model.errors import UnknownName, Unstorable
 from orchestrator.model.record import Record
 
 from .database import padded
-from .rows import readable, unpack
+from .packed import readable, unpack
 from .tables import RECORDS
 
 BATCH = 200

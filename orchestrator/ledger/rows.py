@@ -1,22 +1,16 @@
-"""Frozen rows that the ledger returns, and the packing of models into columns."""
+"""Frozen rows that the ledger returns."""
 
 from __future__ import annotations
 
-import logging
 import time
-import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from math import inf
-from typing import Any, TypeVar
+from typing import Any
 
-from isal import isal_zlib
-from pydantic import BaseModel
 from sqlalchemy import Row
 
-from orchestrator.model.errors import Unreadable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
@@ -26,15 +20,7 @@ from orchestrator.model.rights import Place
 
 AnyRow = Row[*tuple[Any, ...]]
 
-log = logging.getLogger(__name__)
-
-PACK_LEVEL = 1
-"""The level of ISA-L: 2 saves nothing, 3 takes five times as long for 2 %."""
-MAX_UNPACKED_BYTES = 256 << 20
-
 DAY_S = 86400.0
-
-T = TypeVar("T")
 
 
 class JobState(StrEnum):
@@ -325,49 +311,3 @@ def label(job: Job) -> str:
 def block_label(label: str, block: int) -> str:
     """A block's name for people: `lenet opencl fp32 #2`, `canary #0`."""
     return f"{label} #{block}"
-
-
-def pack(model: BaseModel) -> bytes:
-    return pack_json(model.model_dump_json().encode())
-
-
-def pack_json(text: bytes) -> bytes:
-    """A stream of zlib; ISA-L makes it in an eighth of the time for a record with readings, in half for a short one,
-    for up to 4 % more bytes than zlib's level 4."""
-    return isal_zlib.compress(text, PACK_LEVEL)
-
-
-def unpack(body: bytes) -> bytes:
-    """The JSON of a packed model; bounded."""
-    unpacker = zlib.decompressobj()
-    text = unpacker.decompress(body, MAX_UNPACKED_BYTES)
-    if not unpacker.eof:
-        raise ValueError(f"a stored model unpacks to more than {MAX_UNPACKED_BYTES} bytes")
-    return text
-
-
-def readable(what: str, read: Callable[[], T]) -> T | None:
-    """Return what `read` makes of a stored row; None, and an error in the log that names it, where it cannot."""
-    try:
-        return read_row(what, read)
-    except Unreadable as e:
-        log.error("event=unreadable error=%s", str(e).replace("\n", " "))
-        return None
-
-
-def readable_rows(what: str, rows: Iterable[Any], read: Callable[[Any], T]) -> list[T]:
-    """Read each row, which has an `id`; one that cannot be read costs itself alone, and is logged."""
-    found = (readable(f"{what} {row.id}", partial(read, row)) for row in rows)
-    return [each for each in found if each is not None]
-
-
-def read_row(what: str, read: Callable[[], T]) -> T:
-    """Return what `read` makes of a stored row. Raises Unreadable, which names the row, where it cannot."""
-    try:
-        return read()
-    except (ValueError, TypeError, LookupError, RecursionError, zlib.error) as e:
-        why = str(e).partition("\n")[0]
-        raise Unreadable(
-            f"{what} in the ledger cannot be read: {why}",
-            remedy="read it with the pocketfarm that wrote it, put the ledger back from a copy, or submit it again",
-        ) from e

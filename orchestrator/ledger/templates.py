@@ -15,8 +15,9 @@ from sqlalchemy import Connection, bindparam, insert, select
 from orchestrator.model.job import ANY_CELL, ANY_JOB, AnyJob, Cell, Job
 
 from .database import padded, parts
+from .packed import pack_json, read_row, readable, readable_rows, unpack
 from .queue import changes, lanes
-from .rows import AnyRow, JobState, label, pack_json, read_row, readable, readable_rows, unpack
+from .rows import AnyRow, JobState, label
 from .tables import JOBS, TEMPLATES, number_of
 
 ORDINARY: TypeAdapter[Job] = TypeAdapter(Job)

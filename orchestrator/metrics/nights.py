@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 
 from orchestrator.ledger.aggregates import nights as stored
 from orchestrator.ledger.database import Transaction
-from orchestrator.ledger.rows import readable
+from orchestrator.ledger.packed import readable
 from orchestrator.nightly import Night, NightRow
 from orchestrator.nightly.schedule import following
 

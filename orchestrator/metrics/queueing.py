@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 
 from orchestrator.ledger.aggregates import queue_runs
 from orchestrator.ledger.database import Transaction
-from orchestrator.ledger.rows import readable, unpack
+from orchestrator.ledger.packed import readable, unpack
 
 from .family import gauge
 

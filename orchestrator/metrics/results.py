@@ -22,7 +22,7 @@ from orchestrator.ledger import figures, queries
 from orchestrator.ledger.aggregates import results as stored
 from orchestrator.ledger.aggregates.queue import name_in
 from orchestrator.ledger.database import Transaction
-from orchestrator.ledger.rows import readable
+from orchestrator.ledger.packed import readable
 from orchestrator.model.record import Outcome
 
 from .result_families import ResultLabels, agents_family, labels_of, result_families

@@ -9,7 +9,7 @@ import json
 import textwrap
 from enum import StrEnum
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
@@ -47,6 +47,17 @@ class Word(StrEnum):
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
         return {**handler(source), "serialization": to_string_ser_schema()}
+
+
+class Remedied(Word):
+    """A word for a fault, declared with its remedy: `GAP = "gap", "record again"`."""
+
+    remedy: str
+
+    def __new__(cls, word: str, remedy: str = "") -> Self:
+        made = str.__new__(cls, word)
+        made._value_, made.remedy = word, remedy
+        return made
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:

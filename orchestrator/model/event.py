@@ -7,23 +7,23 @@ Every event has `event` (its kind), `seq` (0, 1, 2, ... without gaps) and `t_ns`
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter
 
-from . import telemetry
-from .base import Model
-from .device import Api, ApiFacts, Precision, Reading
+from .device import Api, ApiFacts, Precision
+from .sampled import AgentEvent
+from .sampled import Memory as Memory
+from .sampled import Phase as Phase
+from .sampled import PhaseName as PhaseName
+from .sampled import Power as Power
+from .sampled import Rails as Rails
+from .sampled import Sampler as Sampler
 
 SCHEMA_VERSION = 1
 
 
-class _Event(Model):
-    seq: int = Field(ge=0)
-    t_ns: int = Field(ge=0)
-
-
-class Hello(_Event):
+class Hello(AgentEvent):
     """First line of every journal: who speaks."""
 
     event: Literal["hello"] = "hello"
@@ -39,14 +39,14 @@ class Hello(_Event):
     page_bytes: int
 
 
-class Probe(_Event):
+class Probe(AgentEvent):
     """The device's offer: one event per API that could be loaded and has a device."""
 
     event: Literal["probe"] = "probe"
     facts: ApiFacts
 
 
-class Device(_Event):
+class Device(AgentEvent):
     """The device and driver that really run this plan; a plan never falls back to another."""
 
     event: Literal["device"] = "device"
@@ -70,7 +70,7 @@ NOT_BEFORE_FIRST = ("slot", "readback")
 """Events that are no set-up: the engine's slot is waited for because of others, and outputs are read afterwards."""
 
 
-class Setup(_Event):
+class Setup(AgentEvent):
     """One set-up step: its start and how long it took."""
 
     event: Literal["setup"] = "setup"
@@ -91,7 +91,7 @@ def _is_nothing(value: object) -> bool:
     return not value
 
 
-class Sample(_Event):
+class Sample(AgentEvent):
     """One inference, a stream of them, or an epoch of training: wall time from submission to completion, not profiled.
 
     Of one inference it is the latency. Of a stream it is not: its inferences overlap, and none waits for the host.
@@ -151,7 +151,7 @@ class Sample(_Event):
         return self.start_ns + self.duration_ns * self.mean_of / 2
 
 
-class Line(_Event):
+class Line(AgentEvent):
     """One line that somebody else's program printed; `t_ns` is when it came."""
 
     event: Literal["line"] = "line"
@@ -164,7 +164,7 @@ class Line(_Event):
     """False: the program ended, or printed 256 KiB, in the middle of it."""
 
 
-class Process(_Event):
+class Process(AgentEvent):
     """One run of somebody else's program is over."""
 
     event: Literal["process"] = "process"
@@ -188,7 +188,7 @@ class Process(_Event):
     """Output of the block so far that the journal left out: it keeps 256 KiB."""
 
 
-class Checkpoint(_Event):
+class Checkpoint(AgentEvent):
     """The variables of a plan are in a file, from which a run with `--resume` goes on bit for bit."""
 
     event: Literal["checkpoint"] = "checkpoint"
@@ -204,7 +204,7 @@ class Checkpoint(_Event):
     duration_ns: int = Field(ge=0)
 
 
-class Layer(_Event):
+class Layer(AgentEvent):
     """Device time of one step, from OpenCL events or Vulkan time stamps, in the separate profiled pass."""
 
     event: Literal["layer"] = "layer"
@@ -217,105 +217,7 @@ class Layer(_Event):
     """The number of the profiled pass."""
 
 
-PhaseName = Literal["idle_before", "warmup", "load", "idle_after"]
-
-
-class Phase(_Event):
-    """One phase of a block is over; written at its end."""
-
-    event: Literal["phase"] = "phase"
-    phase: PhaseName
-    start_ns: int
-    end_ns: int
-    counts: dict[str, Annotated[int, Field(ge=0, lt=1 << 63)]] = Field(default={}, exclude_if=lambda value: not value)
-    """The system's counts of the agent in it, with children that it waited for, by name (`cpu_ns`: processor time);
-    empty of an older agent."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_before(cls, said: Any) -> Any:
-        """Read what agents told before they told counts: the processor's time alone."""
-        if not isinstance(said, dict) or "cpu_ns" not in said:
-            return said
-        spent = said["cpu_ns"]
-        return {k: v for k, v in said.items() if k != "cpu_ns"} | {"counts": {} if spent is None else {"cpu_ns": spent}}
-
-
-class Power(_Event):
-    """One reading of the battery gauge and the clocks; absent nodes are null."""
-
-    event: Literal["power"] = "power"
-    current_ua: int | None = None
-    """The current as the node prints it: sign and unit differ between phones and are calibrated on the host."""
-    voltage_uv: int | None = None
-    temp_dc: int | None = None
-    """Battery temperature, tenths of a degree Celsius."""
-    status: str = ""
-    charge_uah: int | None = None
-    gpu_hz: int | None = None
-    cpu_khz: tuple[int, ...] = ()
-    gpu_cap_hz: int | None = None
-    """Highest clock that the system allows the GPU now."""
-    cpu_cap_khz: tuple[int, ...] = ()
-    """Highest clock that it allows each core now."""
-    gpu_busy: float | None = None
-    """Share of the time, 0 to 1, as the driver counts it."""
-    cpu_busy: float | None = None
-    """Share of all cores, 0 to 1, that was busy since the reading that told it last, with ourselves; every 100 ms."""
-    own_busy: float | None = None
-    """Our own part of `cpu_busy`."""
-    skin_dc: int | None = None
-    """Temperature of the skin's zone where one is readable, tenths of a degree Celsius."""
-    read_ns: int = 0
-    """The time that reading all the nodes took; `t_ns` is the time before the first."""
-
-    def reading(self, at: float) -> Reading:
-        """Return what it says of the battery and the clocks, as hosts announce it; `at`: its Unix time."""
-        return Reading(
-            at=at,
-            current_raw=self.current_ua,
-            voltage_v=telemetry.cell_v(self.voltage_uv),
-            status=self.status,
-            cpu_hz=max(self.cpu_khz, default=0) * 1000 or None,
-            gpu_hz=self.gpu_hz,
-        )
-
-
-class Rails(_Event):
-    """One reading of the on-device power monitor: energy since boot of each rail."""
-
-    event: Literal["rails"] = "rails"
-    energy_uws: dict[str, int]
-    """Rail -> uW s. Rails are multiplexed: their sum is not the device's energy."""
-
-
-class Sampler(_Event):
-    """The sampling thread's account, when it ended."""
-
-    event: Literal["sampler"] = "sampler"
-    period_ns: int
-    readings: int = Field(ge=0)
-    missed: int = Field(default=0, ge=0)
-    """Deadlines that it was too late for."""
-    longest_gap_ns: int = Field(default=0, ge=0)
-    cpu_ns: int = Field(default=0, ge=0)
-    """Processor time of the thread."""
-
-
-class Memory(_Event):
-    """Memory of the agent; the figures have different meanings and are never added up. Of somebody else's program they
-    are the largest resident memory of one of its processes, and the largest PSS of its tree that was read."""
-
-    event: Literal["memory"] = "memory"
-    device_bytes: int = Field(ge=0)
-    """The agent's own count of what it has allocated on the device."""
-    device_peak_bytes: int = Field(ge=0)
-    vm_hwm_bytes: int = Field(ge=0)
-    vm_rss_bytes: int = Field(ge=0)
-    pss_bytes: int | None = None
-
-
-class Output(_Event):
+class Output(AgentEvent):
     """One output tensor was written to a file."""
 
     event: Literal["output"] = "output"
@@ -327,14 +229,14 @@ class Output(_Event):
     """False where the tensor holds a NaN or an infinity."""
 
 
-class Ready(_Event):
+class Ready(AgentEvent):
     """A resident agent (`serve`) has loaded and warmed its networks, and answers requests from now on."""
 
     event: Literal["ready"] = "ready"
     networks: tuple[str, ...] = ()
 
 
-class Served(_Event):
+class Served(AgentEvent):
     """A resident agent's answer to one request."""
 
     event: Literal["served"] = "served"
@@ -349,7 +251,7 @@ class Served(_Event):
     """Tokens that were generated."""
 
 
-class Warning(_Event):
+class Warning(AgentEvent):
     """Something that casts a doubt on the result, but does not end the run."""
 
     event: Literal["warning"] = "warning"
@@ -357,7 +259,7 @@ class Warning(_Event):
     message: str
 
 
-class Result(_Event):
+class Result(AgentEvent):
     """Last line of a run that went well."""
 
     event: Literal["result"] = "result"
@@ -367,7 +269,7 @@ class Result(_Event):
     """Time since the agent's turn in which the system slept: by how much CLOCK_BOOTTIME left CLOCK_MONOTONIC behind."""
 
 
-class Error(_Event):
+class Error(AgentEvent):
     """Last line of a run that failed."""
 
     event: Literal["error"] = "error"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import AliasChoices, Field, FiniteFloat, model_validator
 
 from .base import Model, Word
-from .device import ENGINE_NAME, OURS, Api, ApiFacts, DeviceFacts, DeviceState, Precision, Source
+from .device import OURS, Api, ApiFacts, DeviceFacts, DeviceState, Precision, Source
+from .doubts import Doubt as Doubt
+from .doubts import DoubtCode as DoubtCode
+from .doubts import InvalidCode as InvalidCode
+from .doubts import Invalidity as Invalidity
 from .event import Layer, Line, Memory, Output, Phase, Power, Process, Rails, Sample, Sampler, Setup
 from .job import Role
 from .power import ClockAnchor, GaugeCalibration, PowerSeries
@@ -24,149 +28,6 @@ class Outcome(Word):
     KILLED = "killed"
     """The device ended the agent (out of memory): a result."""
     CANCELLED = "cancelled"
-
-
-class DoubtCode(Word):
-    """A possible fault of a record; each has a remedy in `REMEDIES`."""
-
-    VIRTUAL_DEVICE = "virtual_device"
-    SHARED_HOST = "shared_host"
-    FEW_SAMPLES = "few_samples"
-    NOISY_SAMPLES = "noisy_samples"
-    DRIFT = "drift"
-    CHARGING = "charging"
-    HOT = "hot"
-    FREQUENCY_CHANGED = "frequency_changed"
-    NON_FINITE_OUTPUT = "non_finite_output"
-    DIVERGED = "diverged"
-    NO_POWER_GAUGE = "no_power_gauge"
-    RESUMED = "resumed"
-    AGENT_WARNING = "agent_warning"
-    RELATIVE_ENERGY = "relative_energy"
-    GAUGE_ASSUMED = "gauge_assumed"
-    CHARGE_MISMATCH = "charge_mismatch"
-    SAMPLER_COST = "sampler_cost"
-    CONDITION_UNPROVEN = "condition_unproven"
-    SHORT_LOAD = "short_load"
-    MODELLED_POWER = "modelled_power"
-    NOT_WARM = "not_warm"
-    ROUNDING = "rounding"
-    SAME_PLAN = "same_plan"
-    ALIKE_BLOCKS = "alike_blocks"
-    IMPLAUSIBLE_POWER = "implausible_power"
-    STUCK_METER = "stuck_meter"
-    ALIASED_POWER = "aliased_power"
-    METER_CLOCK = "meter_clock"
-    SESSIONS_DIFFER = "sessions_differ"
-    LAYERS_MISSING = "layers_missing"
-    LAYERS_REFUSED = "layers_refused"
-    READINGS_LEFT_OUT = "readings_left_out"
-    VOLTAGE_ASSUMED = "voltage_assumed"
-    NO_ENERGY = "no_energy"
-    POWER_STEP = "power_step"
-    SEVERAL_BATTERIES = "several_batteries"
-    QUANTITY_MISSING = "quantity_missing"
-    PARTLY_COMPARED = "partly_compared"
-    HOST_CLOCK = "host_clock"
-
-    @classmethod
-    def _missing_(cls, value: object) -> DoubtCode | None:
-        """Records of before call noisy samples `unstable`, which is said of blocks."""
-        return cls.NOISY_SAMPLES if value == "unstable" else None
-
-
-REMEDIES: dict[DoubtCode, str] = {
-    DoubtCode.VIRTUAL_DEVICE: "run on a real phone before you publish",
-    DoubtCode.SHARED_HOST: "leave the host alone while it measures, or use a device of its own",
-    DoubtCode.FEW_SAMPLES: "raise sampling.samples",
-    DoubtCode.NOISY_SAMPLES: "raise sampling.warmup, close background work, let the device cool",
-    DoubtCode.DRIFT: "raise sampling.warmup or let the device cool between blocks",
-    DoubtCode.CHARGING: "cut the supply during the block (a switchable hub, or Wi-Fi adb)",
-    DoubtCode.HOT: "lower conditions.battery_temp_max or give the phone air",
-    DoubtCode.FREQUENCY_CHANGED: "lock the clocks, or compare only blocks under the same clocks",
-    DoubtCode.NON_FINITE_OUTPUT: "check the model and the precision: the output holds NaN or infinity",
-    DoubtCode.DIVERGED: "lower training.learning_rate or momentum: the loss is no finite number, the model of no use",
-    DoubtCode.NO_POWER_GAUGE: "the device has no readable gauge: use an external meter",
-    DoubtCode.RESUMED: "the cable dropped during the run; the journal is complete",
-    DoubtCode.AGENT_WARNING: "read its words: the details of this warning in `farm results EXPERIMENT --json`",
-    DoubtCode.RELATIVE_ENERGY: "compare only on this phone, or calibrate its gauge against an external meter",
-    DoubtCode.GAUGE_ASSUMED: "run `farm enrol SERIAL`: unit and sign of the gauge were assumed",
-    DoubtCode.CHARGE_MISMATCH: "the integral of the current disagrees with the charge counter: enrol the phone again",
-    DoubtCode.SAMPLER_COST: "raise measure.power_period, or let `farm enrol SERIAL` measure it again on a quiet device",
-    DoubtCode.CONDITION_UNPROVEN: "the phone does not tell whether the condition holds: check it by hand",
-    DoubtCode.SHORT_LOAD: "raise sampling.load, of tools samples: at least 30 s and 100 refresh periods of the gauge",
-    DoubtCode.MODELLED_POWER: "the power is a virtual phone's model: run on a real phone before you publish",
-    DoubtCode.ROUNDING: "the network magnifies rounding: a larger input, or trained weights, verify more strictly",
-    DoubtCode.SAME_PLAN: "take one of the values out: on this device the axis changed nothing that ran",
-    DoubtCode.ALIKE_BLOCKS: "let the device cool between blocks, or spread them over sessions: the interval is wider",
-    DoubtCode.IMPLAUSIBLE_POWER: "correct the unit (`farm enrol SERIAL`, wiring file); at rest alone: cut the supply",
-    DoubtCode.STUCK_METER: "restart the phone or the meter: it says the same whatever is drawn",
-    DoubtCode.ALIASED_POWER: "change the batch or the clocks, so that inferences and refreshes are out of step",
-    DoubtCode.METER_CLOCK: "look for what delays the meter's samples (a hub, a busy host); figures are corrected",
-    DoubtCode.SESSIONS_DIFFER: "run it again on other days or after reboots: more blocks of one session add little",
-    DoubtCode.NOT_WARM: "raise sampling.warmup: the warm-up ended before the inferences agreed",
-    DoubtCode.READINGS_LEFT_OUT: "see what these values mean: firmware, or a meter's program, had no reading then",
-    DoubtCode.VOLTAGE_ASSUMED: "compare energies only on this phone, or use an external meter",
-    DoubtCode.NO_ENERGY: "mend what it names, and run the block again; times and memory count",
-    DoubtCode.PARTLY_COMPARED: "compare a shorter text of the same model: a whole answer is checked there",
-    DoubtCode.HOST_CLOCK: "set the clock of its host (NTP); such times are moved to where the attempt was",
-    DoubtCode.QUANTITY_MISSING: "leave it out of measure.quantities, or run it in a mode that has it",
-    DoubtCode.SEVERAL_BATTERIES: "measure with an external meter: what the other batteries give is not in the figure",
-    DoubtCode.POWER_STEP: "find what else drew power meanwhile (screen, radio, another program), and run it again",
-    DoubtCode.LAYERS_MISSING: "read no time of the network here, only layers: record its latency_ms, or all its layers",
-    DoubtCode.LAYERS_REFUSED: "read no time of the network here, only of other layers; `dot_uneven` takes any number",
-}
-
-
-OfEngine = Annotated[str, Field(pattern=rf"^{ENGINE_NAME}\.[a-z0-9_]{{1,64}}$")]
-"""A doubt that an engine declares: its name, a full stop, and the engine's word for it."""
-
-
-UNCHECKED = ("unchecked", "unverified")
-"""Words of engines' doubts about outputs that were compared with nothing."""
-
-
-class Doubt(Model):
-    code: DoubtCode | OfEngine
-    detail: str = ""
-    advice: str = Field(default="", exclude_if=lambda value: not value)
-    """The remedy of a doubt that an engine declares."""
-
-    @property
-    def is_unchecked(self) -> bool:
-        """Return whether it says that the outputs were compared with nothing."""
-        return self.code.rpartition(".")[2] in UNCHECKED
-
-    @property
-    def remedy(self) -> str:
-        return REMEDIES[self.code] if isinstance(self.code, DoubtCode) else self.advice
-
-
-class InvalidCode(Word):
-    """A reason that makes a block's figures unusable. The record is kept, its outcome is `invalid`."""
-
-    CHARGING = "charging"
-    GAUGE_FROZEN = "gauge_frozen"
-    SUSPENDED = "suspended"
-    SAMPLING_GAP = "sampling_gap"
-    CLOCK_CAP = "clock_cap"
-    THROTTLED = "throttled"
-    THERMAL_STATUS = "thermal_status"
-    BACKGROUND_LOAD = "background_load"
-    IDLE_DIFFERS = "idle_differs"
-    LEVEL_LEFT = "level_left"
-    CLOCK_MAP = "clock_map"
-    IMPOSSIBLE_READINGS = "impossible_readings"
-    SUPPLIED_AT_REST = "supplied_at_rest"
-    WRONG_OUTPUT = "wrong_output"
-    TOO_HOT = "too_hot"
-
-
-class Invalidity(Model):
-    """One reason why a block does not count, with what was seen."""
-
-    code: InvalidCode
-    detail: str
 
 
 class ConditionProof(Model):

@@ -16,7 +16,7 @@ from orchestrator.acts.nights import begin_night
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import NightText, Schedule
-from orchestrator.ledger.rows import readable
+from orchestrator.ledger.packed import readable
 from orchestrator.model.errors import FarmError, ServiceDown
 
 from .night import Night, Told

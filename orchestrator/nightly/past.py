@@ -12,12 +12,12 @@ from orchestrator.analysis.history import Figure, History, history, of_sides
 from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history.series import facts_of
 from orchestrator.ledger import Ledger, NightText
-from orchestrator.ledger.rows import readable_rows
+from orchestrator.ledger.packed import readable_rows
 from orchestrator.model.axes import SIDE, axis_value_text
 from orchestrator.model.errors import FarmError, NoData, UnknownName
 from orchestrator.model.experiment import BASELINE, CANDIDATE, Experiment
 
-from .night import Night, NightRow
+from .night import Night, NightRow, Wave
 from .table import PART
 
 MOST_NIGHTS = 60
@@ -52,9 +52,7 @@ def rows_of_night(ledger: Ledger, night: Night) -> list[SideRow]:
         begun[wave.part] += wave.blocks
         part = {PART: wave.part} if len(parts) > 1 else {}
         with suppress(UnknownName):
-            own = _rows(ledger, wave.experiment_id, parts[wave.part])
-            excluded = excluded_rows(ledger.experiment(wave.experiment_id).exclusions, own)
-            for row in [*own, *alike(excluded, parts[wave.part])]:
+            for row in _rows_of_wave(ledger, wave, parts[wave.part]):
                 night_id, turn = f"{night.night_id}/{row.device}", first + row.round
                 rows.append(replace(row, night=night_id, round=turn, options={**row.options, **part}))
     return rows
@@ -125,9 +123,7 @@ def _facts(ledger: Ledger, night: Night) -> Facts:
     rows: dict[tuple[str, str], tuple[list[SideRow], list[SideRow]]] = {}
     for wave in night.waves:
         with suppress(FarmError):
-            own = _rows(ledger, wave.experiment_id, parts[wave.part])
-            excluded = excluded_rows(ledger.experiment(wave.experiment_id).exclusions, own)
-            for row in [*own, *alike(excluded, parts[wave.part])]:
+            for row in _rows_of_wave(ledger, wave, parts[wave.part]):
                 sides = rows.setdefault((row.device, _cell(row)), ([], []))
                 sides[row.options.get(SIDE.name) == CANDIDATE].append(row)
     return {key: (facts_of(a), facts_of(b)) for key, (a, b) in rows.items()}
@@ -162,6 +158,12 @@ def _by_night(rows: Sequence[SideRow]) -> dict[str, list[SideRow]]:
 def _rows(ledger: Ledger, experiment_id: str, experiment: Experiment) -> list[SideRow]:
     briefs, cells, sampling = ledger.briefs(experiment_id), ledger.cells(experiment_id), experiment.sampling
     return alike(rows_of(briefs, cells, sampling.mode, watched=sampling.is_watched), experiment)
+
+
+def _rows_of_wave(ledger: Ledger, wave: Wave, part: Experiment) -> list[SideRow]:
+    """The rows of its blocks, and of what was excluded from it."""
+    own = _rows(ledger, wave.experiment_id, part)
+    return [*own, *alike(excluded_rows(ledger.experiment(wave.experiment_id).exclusions, own), part)]
 
 
 def _unsided(row: SideRow) -> SideRow:

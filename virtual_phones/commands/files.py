@@ -1,4 +1,4 @@
-"""Files: ls, stat, df, du, mkdir, rm, mv, cp, chmod, ln, touch, find, readlink."""
+"""Files: ls, stat, df, mkdir, rm, mv, cp, chmod, ln, touch, find."""
 
 from __future__ import annotations
 
@@ -111,16 +111,6 @@ async def df(call: Call) -> int:
         row = f"{total // 1024:>10} {used // 1024:>10} {free // 1024:>10}"
     head = "Filesystem      1K-blocks       Used  Available Use% Mounted on"
     await call.io.out(f"{head}\n/dev/block/dm-0 {row} {100 * used // total:>3}% /data\n".encode())
-    return 0
-
-
-@command("du")
-async def du(call: Call) -> int:
-    _, paths = split_options(call.arguments)
-    for path in paths or ["."]:
-        target = _existing(call.shell, path)
-        files = [target] if target.is_file() else [entry for entry in target.rglob("*") if entry.is_file()]
-        await call.io.out(f"{-(-sum(file.lstat().st_size for file in files) // 1024)}\t{path}\n".encode())
     return 0
 
 
@@ -264,14 +254,6 @@ async def ln(call: Call) -> int:
 async def touch(call: Call) -> int:
     for path in split_options(call.arguments)[1]:
         call.tree.writable_file(path, call.shell.cwd).touch()
-    return 0
-
-
-@command("readlink", "realpath")
-async def readlink(call: Call) -> int:
-    for path in split_options(call.arguments)[1]:
-        real = os.path.realpath(_existing(call.shell, path))
-        await call.io.out(f"{call.tree.normal(real)}\n".encode())
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Commands that tell who and where: getprop, setprop, id, uname, date, nproc, getconf, free, uptime, logcat."""
+"""Commands that tell who and where: getprop, setprop, id, uname, date, nproc, free, uptime, logcat."""
 
 from __future__ import annotations
 
@@ -50,12 +50,6 @@ async def whoami(call: Call) -> int:
     return 0
 
 
-@command("hostname")
-async def hostname(call: Call) -> int:
-    await call.io.out(b"localhost\n")
-    return 0
-
-
 @command("uname")
 async def uname(call: Call) -> int:
     options, _ = split_options(call.arguments)
@@ -86,21 +80,6 @@ async def nproc(call: Call) -> int:
     return 0
 
 
-@command("getconf")
-async def getconf(call: Call) -> int:
-    values = {
-        "PAGESIZE": os.sysconf("SC_PAGE_SIZE"),
-        "PAGE_SIZE": os.sysconf("SC_PAGE_SIZE"),
-        "CLK_TCK": os.sysconf("SC_CLK_TCK"),
-        "_NPROCESSORS_ONLN": call.phone.profile.cores,
-        "_NPROCESSORS_CONF": call.phone.profile.cores,
-    }
-    if not call.arguments or call.arguments[0] not in values:
-        raise CommandError(f"bad name '{' '.join(call.arguments)}'")
-    await call.io.out(f"{values[call.arguments[0]]}\n".encode())
-    return 0
-
-
 @command("free")
 async def free(call: Call) -> int:
     total = call.phone.profile.memory_bytes
@@ -128,10 +107,4 @@ async def logcat(call: Call) -> int:
     tags = {word.partition(":")[0] for word in filters} - {"*"} if "*:S" in filters else set()
     newest = int(options["t"]) if options.get("t", "").isdigit() else 1000
     await call.io.out("".join(f"{line}\n" for line in call.phone.log.lines(newest, tags)).encode())
-    return 0
-
-
-@command("dmesg")
-async def dmesg(_call: Call) -> int:
-    """A virtual phone's kernel says nothing."""
     return 0

@@ -1,9 +1,8 @@
-"""Contents of files: cat, head, tail, wc, dd, grep, sha256sum, md5sum, echo, printf, sort, base64."""
+"""Contents of files: cat, head, tail, wc, grep, sha1sum, sha256sum, echo, printf."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import re
 from pathlib import Path
@@ -95,11 +94,6 @@ async def sha256sum(call: Call) -> int:
     return await _sums(call.shell, call.arguments, call.io, "sha256")
 
 
-@command("md5sum")
-async def md5sum(call: Call) -> int:
-    return await _sums(call.shell, call.arguments, call.io, "md5")
-
-
 @command("sha1sum")
 async def sha1sum(call: Call) -> int:
     return await _sums(call.shell, call.arguments, call.io, "sha1")
@@ -119,39 +113,6 @@ async def _sums(shell: Session, arguments: list[str], io: Io, algorithm: str) ->
 def _digest(path: Path, algorithm: str) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
-
-
-@command("dd")
-async def dd(call: Call) -> int:
-    words = dict(word.partition("=")[::2] for word in call.arguments)
-    block = _size(words.get("bs", "512"))
-    unit = 1 if "skip_bytes" in words.get("iflag", "") else block
-    count_unit = 1 if "count_bytes" in words.get("iflag", "") else block
-    skip = _size(words.get("skip", "0")) * unit
-    data = await _dd_input(call.shell, words.get("if", "-"), call.io, _size(words.get("count", "0")) * count_unit)
-    limit = len(data) if "count" not in words else skip + _size(words["count"]) * count_unit
-    piece = data[skip:limit]
-    if "of" in words:
-        target = call.tree.writable_file(words["of"], call.shell.cwd)
-        call.tree.claim(len(piece), words["of"])
-        target.write_bytes(piece)
-    else:
-        await _send(call.io, piece)
-    whole = f"{len(piece) // block}+{int(len(piece) % block > 0)}"
-    if words.get("status") != "none":
-        await call.io.err(f"{whole} records in\n{whole} records out\n{len(piece)} bytes copied\n".encode())
-    return 0
-
-
-async def _dd_input(shell: Session, path: str, io: Io, size: int) -> bytes:
-    if path == "/dev/zero":
-        return bytes(size)
-    return await _content(shell, path, io)
-
-
-def _size(text: str) -> int:
-    units = {"k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    return int(text[:-1]) * units[text[-1]] if text[-1:] in units else int(text)
 
 
 @command("grep")
@@ -176,21 +137,6 @@ async def grep(call: Call) -> int:
     elif "q" not in options:
         await _send(call.io, b"".join(line + b"\n" for line in found))
     return 2 if missed else int(not found)
-
-
-@command("sort")
-async def sort(call: Call) -> int:
-    lines = b"".join(await _contents(call.shell, split_options(call.arguments)[1], call.io)).splitlines()
-    await _send(call.io, b"".join(line + b"\n" for line in sorted(lines)))
-    return 0
-
-
-@command("base64")
-async def encode_base64(call: Call) -> int:
-    options, paths = split_options(call.arguments, with_value="w")
-    data = b"".join(await _contents(call.shell, paths, call.io))
-    await _send(call.io, base64.b64decode(data) if "d" in options else base64.encodebytes(data))
-    return 0
 
 
 @command("echo")

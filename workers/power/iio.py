@@ -12,7 +12,7 @@ from orchestrator.model.base import Model
 from orchestrator.model.errors import Unsupported
 
 from .base import SYS, import_extra
-from .polled import PowerPoller
+from .polled import Poller
 
 GAIN_UNCERTAINTY = 0.01
 """A shunt of 1 %; the converter itself is better."""
@@ -31,12 +31,12 @@ class IioOptions(Model):
     gain_uncertainty: float = Field(default=GAIN_UNCERTAINTY, gt=0)
 
 
-def iio(options: Mapping[str, Any], sys: Path = SYS) -> PowerPoller:
+def iio(options: Mapping[str, Any], sys: Path = SYS) -> Poller:
     """Raises Unsupported where there is no such device, ValidationError for wrong options."""
     chosen = IioOptions.model_validate(options)
     read_w = _over_libiio(chosen) if chosen.uri else _over_sysfs(chosen, sys)
     name = f"iio {chosen.uri} {chosen.device}".replace("  ", " ")
-    return PowerPoller(read_w, chosen.period_ms / 1000, name, chosen.gain_uncertainty)
+    return Poller(read_w, chosen.period_ms / 1000, name, chosen.gain_uncertainty)
 
 
 def _over_libiio(options: IioOptions) -> Callable[[], float]:

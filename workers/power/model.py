@@ -30,7 +30,7 @@ class Model:
         self.fact = SourceFact(source=PowerSource.MODEL, scope=Scope.DEVICE, name=f"MODEL of {profile}", usable=True)
         self._control, self._serial = control, serial
         self._counted: dict[int, float] = {}
-        self._poller = Poller(self.read_j, PERIOD_S)
+        self._poller = Poller(self.read_j, PERIOD_S, self.fact.name, 0.0)
 
     def read_j(self) -> float:
         """Energy since the phone was switched on. Raises OSError, ValueError, KeyError, MeterLost."""

@@ -8,7 +8,7 @@ from typing import Any
 from orchestrator.model.errors import Unsupported
 
 from .base import HostMeter, Readings, import_extra
-from .polled import EnergyPoller, PowerPoller, lost
+from .polled import Poller, lost
 
 PERIOD_S = 0.05
 GAIN_UNCERTAINTY = 0.05
@@ -53,7 +53,7 @@ class NvmlMeter:
         handle = self._find()
         name = _text(self._nvml.nvmlDeviceGetName(handle))
         read, counts = self._reader(handle)
-        return (EnergyPoller if counts else PowerPoller)(read, PERIOD_S, name, GAIN_UNCERTAINTY)
+        return Poller(read, PERIOD_S, name, GAIN_UNCERTAINTY, counts=counts)
 
     def _close(self) -> None:
         if self._opened:

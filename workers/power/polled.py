@@ -12,16 +12,21 @@ from orchestrator.model.errors import FarmError
 from .base import MeterLost, ReadingLost, Readings, power_of_energy
 
 JOIN_S = 10.0
+PATIENCE = 3
 
 
 class Poller:
-    """Calls `read` every `period_s` and keeps what it returns with the middle of the call as its time.
+    """A meter that tells power in W or, with `counts`, energy in J that only rises: implements `HostMeter`.
 
-    A reading that fails `patience` times in a row ends the thread; `stop` then raises MeterLost.
+    Calls `read` every `period_s` and keeps what it returns with the middle of the call as its time. A reading that
+    fails three times in a row ends the thread; `stop` then raises MeterLost.
     """
 
-    def __init__(self, read: Callable[[], float], period_s: float, *, patience: int = 3) -> None:
-        self._read, self._period_s, self._patience = read, period_s, patience
+    def __init__(
+        self, read: Callable[[], float], period_s: float, name: str, gain_uncertainty: float, *, counts: bool = False
+    ) -> None:
+        self._read, self._period_s = read, period_s
+        self._name, self._gain, self._counts = name, gain_uncertainty, counts
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
@@ -39,10 +44,10 @@ class Poller:
         self._thread = threading.Thread(target=self._run, name="meter", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self) -> tuple[Readings, ...]:
         """Ends the thread after a last reading. Raises MeterLost where readings failed."""
         if self._thread is None:
-            return
+            return ()
         self._end.set()
         self._thread.join(JOIN_S)
         hung, self._thread = self._thread.is_alive(), None
@@ -55,6 +60,11 @@ class Poller:
                 self._error = e
         if self._error is not None:
             raise lost(self._error) from self._error
+        t_ns, values = self.t_ns, self.values
+        if self._counts:
+            t_ns, values = _changes(t_ns, values)
+            values = power_of_energy(values, t_ns) if len(t_ns) > 1 else []
+        return (Readings(self._name, t_ns, values, self._counts, self._gain),) if values else ()
 
     def _run(self) -> None:
         due, failures = time.monotonic(), 0
@@ -67,7 +77,7 @@ class Poller:
                 failures = 0
             except Exception as e:
                 failures += 1
-                if failures >= self._patience:
+                if failures >= PATIENCE:
                     self._error = e
                     return
 
@@ -80,40 +90,6 @@ class Poller:
         if not self.t_ns or t_ns > self.t_ns[-1]:
             self.t_ns.append(t_ns)
             self.values.append(value)
-
-
-class PowerPoller:
-    """A meter that tells power: implements `HostMeter`."""
-
-    def __init__(self, read_w: Callable[[], float], period_s: float, name: str, gain_uncertainty: float) -> None:
-        self._poller = Poller(read_w, period_s)
-        self._name, self._gain = name, gain_uncertainty
-
-    def start(self) -> None:
-        self._poller.start()
-
-    def stop(self) -> tuple[Readings, ...]:
-        self._poller.stop()
-        t_ns, power_w = self._poller.t_ns, self._poller.values
-        return (Readings(self._name, t_ns, power_w, gain_uncertainty=self._gain),) if t_ns else ()
-
-
-class EnergyPoller:
-    """A counter of energy, in J and only rising: implements `HostMeter`."""
-
-    def __init__(self, read_j: Callable[[], float], period_s: float, name: str, gain_uncertainty: float) -> None:
-        self._poller = Poller(read_j, period_s)
-        self._name, self._gain = name, gain_uncertainty
-
-    def start(self) -> None:
-        self._poller.start()
-
-    def stop(self) -> tuple[Readings, ...]:
-        self._poller.stop()
-        t_ns, energy_j = _changes(self._poller.t_ns, self._poller.values)
-        if len(t_ns) < 2:
-            return ()
-        return (Readings(self._name, t_ns, power_of_energy(energy_j, t_ns), True, self._gain),)
 
 
 def _changes(t_ns: list[int], energy_j: list[float]) -> tuple[list[int], list[float]]:

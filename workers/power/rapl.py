@@ -7,7 +7,7 @@ from pathlib import Path
 from orchestrator.model.errors import Unsupported
 
 from .base import SYS, Readings
-from .polled import EnergyPoller, lost
+from .polled import Poller, lost
 
 PERIOD_S = 0.05
 GAIN_UNCERTAINTY = 0.03
@@ -39,7 +39,7 @@ class RaplMeter:
 
     def __init__(self, sys: Path = SYS) -> None:
         self._folders = package_folders(sys)
-        self._poller: EnergyPoller | None = None
+        self._poller: Poller | None = None
 
     def start(self) -> None:
         try:
@@ -47,8 +47,8 @@ class RaplMeter:
         except (OSError, ValueError) as e:
             raise lost(e) from e
         name = ", ".join(package.name for package in packages)
-        self._poller = EnergyPoller(
-            lambda: sum(package.energy_j() for package in packages), PERIOD_S, name, GAIN_UNCERTAINTY
+        self._poller = Poller(
+            lambda: sum(package.energy_j() for package in packages), PERIOD_S, name, GAIN_UNCERTAINTY, counts=True
         )
         self._poller.start()
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from kernels.errors import UnsupportedNode
 from kernels.ir.activations import expression_of
-from kernels.ir.bounds import Bounds, Reading, ends_of
+from kernels.ir.bounds import Reading
 from kernels.ir.graph import Graph, Node
+from kernels.ir.intervals import Bounds, ends_of
 from kernels.ir.links import use_counts
 from kernels.ir.programs import held, program_type
 from kernels.ir.types import ElementType, to_numpy

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, Remedied
 from orchestrator.model.errors import TableError
 
 from .points import Facts, Points, Series, facts_of
@@ -16,61 +15,33 @@ MOST_LEFT_OUT = 0.1
 FEW = 3
 
 
-class TraceDoubtCode(StrEnum):
-    """A possible fault of a trace or of what was derived from it; each has a remedy in `REMEDIES`."""
+class TraceDoubtCode(Remedied):
+    """A possible fault of a trace or of what was derived from it, with its remedy."""
 
-    FOOTER_DISAGREES = "footer_disagrees"
-    FOOTER_OF_OTHER_RUNS = "footer_of_other_runs"
-    DURATION_DISAGREES = "duration_disagrees"
-    GAP = "gap"
-    TIED_TIMES = "tied_times"
-    TIME_UNIT = "time_unit"
-    TIME_UNIT_FOUND = "time_unit_found"
-    SIGN_FOUND = "sign_found"
-    CHARGING = "charging"
-    NEGATIVE_POWER = "negative_power"
-    SHORT_TRACE = "short_trace"
-    BASELINE_ABOVE_LOAD = "baseline_above_load"
-    UNRESOLVED = "unresolved"
-    FEW_FILES = "few_files"
-    ONE_FILE = "one_file"
-    SAME_READINGS = "same_readings"
-    STUCK = "stuck"
-    IMPLAUSIBLE_POWER = "implausible_power"
-    POWER_DISAGREES = "power_disagrees"
-    ALIKE_READINGS = "alike_readings"
-    MIXED_FORMATS = "mixed_formats"
-    READINGS_LEFT_OUT = "readings_left_out"
-    UNIT_FOUND = "unit_found"
-    SEVERAL_IN_ONE = "several_in_one"
-
-
-REMEDIES: dict[TraceDoubtCode, str] = {
-    TraceDoubtCode.FOOTER_DISAGREES: "the file was cut or edited after its recording: export it again",
-    TraceDoubtCode.FOOTER_OF_OTHER_RUNS: "give the files of the other runs too: this one holds only a part of them",
-    TraceDoubtCode.DURATION_DISAGREES: "the file holds more or less than was recorded: export it again",
-    TraceDoubtCode.GAP: "record again, or cut the gap out: nobody knows the power in it",
-    TraceDoubtCode.TIED_TIMES: "none is needed for means over many readings: readings of one time count as their mean",
-    TraceDoubtCode.TIME_UNIT: "correct the unit in the column's title",
-    TraceDoubtCode.TIME_UNIT_FOUND: "give --time-unit if that is wrong, or write the unit into the column's title",
-    TraceDoubtCode.SIGN_FOUND: "check it against a trace of which you know whether the battery was charged",
-    TraceDoubtCode.CHARGING: "record with the supply cut: a gauge cannot see what the supply delivers",
-    TraceDoubtCode.NEGATIVE_POWER: "check the sign of the current: power is positive while the battery discharges",
-    TraceDoubtCode.SHORT_TRACE: "record for 30 s or more",
-    TraceDoubtCode.BASELINE_ABOVE_LOAD: "exchange the files, or record the baseline again with the screen dimmed",
-    TraceDoubtCode.UNRESOLVED: "record longer or more often: the interval of the net power includes zero",
-    TraceDoubtCode.FEW_FILES: "record more files: two repetitions say little about their spread",
-    TraceDoubtCode.ONE_FILE: "record more files: one file does not show how much runs differ from each other",
-    TraceDoubtCode.SAME_READINGS: "give each recording once: a copy is no repetition",
-    TraceDoubtCode.STUCK: "restart the meter, or record again: it said the same whatever was drawn",
-    TraceDoubtCode.IMPLAUSIBLE_POWER: "check the unit of the power, or of current and voltage",
-    TraceDoubtCode.POWER_DISAGREES: "check the units of the three columns; the power was taken",
-    TraceDoubtCode.ALIKE_READINGS: "record for longer: readings wander so slowly that intervals hold less than 95 %",
-    TraceDoubtCode.READINGS_LEFT_OUT: "see what these values mean: the instrument, or its program, had no reading then",
-    TraceDoubtCode.UNIT_FOUND: "check the unit of the current in the phone's kernel, or measure with a meter",
-    TraceDoubtCode.SEVERAL_IN_ONE: "record each device, battery or rail in a file of its own: their mean is no power",
-    TraceDoubtCode.MIXED_FORMATS: "use one instrument for all of them: figures of different ones do not compare",
-}
+    FOOTER_DISAGREES = "footer_disagrees", "the file was cut or edited after its recording: export it again"
+    FOOTER_OF_OTHER_RUNS = "footer_of_other_runs", "give the files of the other runs too: this one holds a part of them"
+    DURATION_DISAGREES = "duration_disagrees", "the file holds more or less than was recorded: export it again"
+    GAP = "gap", "record again, or cut the gap out: nobody knows the power in it"
+    TIED_TIMES = "tied_times", "none is needed for means over many readings: readings of one time count as their mean"
+    TIME_UNIT = "time_unit", "correct the unit in the column's title"
+    TIME_UNIT_FOUND = "time_unit_found", "give --time-unit if that is wrong, or write the unit into the title"
+    SIGN_FOUND = "sign_found", "check it against a trace of which you know whether the battery was charged"
+    CHARGING = "charging", "record with the supply cut: a gauge cannot see what the supply delivers"
+    NEGATIVE_POWER = "negative_power", "check the sign of the current: power is positive while the battery discharges"
+    SHORT_TRACE = "short_trace", "record for 30 s or more"
+    BASELINE_ABOVE_LOAD = "baseline_above_load", "exchange the files, or record the baseline with the screen dimmed"
+    UNRESOLVED = "unresolved", "record longer or more often: the interval of the net power includes zero"
+    FEW_FILES = "few_files", "record more files: two repetitions say little about their spread"
+    ONE_FILE = "one_file", "record more files: one file does not show how much runs differ from each other"
+    SAME_READINGS = "same_readings", "give each recording once: a copy is no repetition"
+    STUCK = "stuck", "restart the meter, or record again: it said the same whatever was drawn"
+    IMPLAUSIBLE_POWER = "implausible_power", "check the unit of the power, or of current and voltage"
+    POWER_DISAGREES = "power_disagrees", "check the units of the three columns; the power was taken"
+    ALIKE_READINGS = "alike_readings", "record longer: readings wander so slowly that intervals hold less than 95 %"
+    MIXED_FORMATS = "mixed_formats", "use one instrument for all of them: figures of different ones do not compare"
+    READINGS_LEFT_OUT = "readings_left_out", "see what these values mean: the instrument had no reading then"
+    UNIT_FOUND = "unit_found", "check the unit of the current in the phone's kernel, or measure with a meter"
+    SEVERAL_IN_ONE = "several_in_one", "record each device, battery or rail in its own file: their mean is no power"
 
 
 class TraceDoubt(Model):
@@ -82,7 +53,7 @@ class TraceDoubt(Model):
 
     @property
     def remedy(self) -> str:
-        return REMEDIES[self.code]
+        return self.code.remedy
 
 
 @dataclass(frozen=True)

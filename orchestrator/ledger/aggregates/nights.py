@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from orchestrator.ledger.rows import unpack
+from orchestrator.ledger.packed import unpack
 from orchestrator.ledger.tables import NIGHTS, SCHEDULES
 
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, select
 
 from orchestrator.ledger.database import padded
-from orchestrator.ledger.rows import OPEN, JobState, readable_rows
+from orchestrator.ledger.packed import readable_rows
+from orchestrator.ledger.rows import OPEN, JobState
 from orchestrator.ledger.tables import (
     ATTEMPTS,
     CHOICE_DEVICES,

@@ -11,7 +11,8 @@ from sqlalchemy import BindParameter, Connection, bindparam, insert, select
 
 from orchestrator.ledger import figures, templates
 from orchestrator.ledger.database import execute_many, padded
-from orchestrator.ledger.rows import AnyRow, KeepResult, pack, pack_json
+from orchestrator.ledger.packed import pack, pack_json
+from orchestrator.ledger.rows import AnyRow, KeepResult
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
 from orchestrator.model.errors import Forged, Unstorable
 from orchestrator.model.record import Outcome, Record

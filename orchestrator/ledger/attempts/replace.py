@@ -10,8 +10,9 @@ from sqlalchemy import Connection, update
 
 from orchestrator.ledger import figures, records, templates
 from orchestrator.ledger.database import count_up
+from orchestrator.ledger.packed import pack_json, unpack
 from orchestrator.ledger.queue import changes
-from orchestrator.ledger.rows import JobState, pack_json, unpack
+from orchestrator.ledger.rows import JobState
 from orchestrator.ledger.tables import ATTEMPTS, JOBS, RECORDS
 from orchestrator.model.record import Record
 

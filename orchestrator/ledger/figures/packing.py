@@ -12,7 +12,8 @@ from pydantic_core import from_json, to_json
 
 from orchestrator.figures import BlockFigures, PerLayer
 from orchestrator.figures.brief import COLUMNS, Brief, brief_of
-from orchestrator.ledger.rows import PACK_LEVEL, AnyRow
+from orchestrator.ledger.packed import PACK_LEVEL
+from orchestrator.ledger.rows import AnyRow
 from orchestrator.model.record import Predictions
 
 Apart = Literal["per_layer", "predictions"]

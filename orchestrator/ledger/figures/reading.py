@@ -13,7 +13,8 @@ from sqlalchemy import Connection, case, select
 
 from orchestrator.figures import FIGURES_VERSION, BlockFigures
 from orchestrator.figures.brief import COLUMNS, Brief
-from orchestrator.ledger.rows import AnyRow, readable
+from orchestrator.ledger.packed import readable
+from orchestrator.ledger.rows import AnyRow
 from orchestrator.ledger.tables import FIGURES
 
 from . import packing

@@ -14,10 +14,11 @@ from sqlalchemy import Connection, Integer, ScalarSelect, Select, bindparam, del
 
 from orchestrator.ledger import templates
 from orchestrator.ledger.guard.column_types import unreadable
+from orchestrator.ledger.packed import readable
 from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
 from orchestrator.ledger.queue import changes
 from orchestrator.ledger.queue.lanes import known_candidates
-from orchestrator.ledger.rows import OPEN, AnyRow, JobRow, JobState, Lane, readable
+from orchestrator.ledger.rows import OPEN, AnyRow, JobRow, JobState, Lane
 from orchestrator.ledger.tables import CHOICES, EXPERIMENTS, JOBS, LANES, number_of
 from orchestrator.model.job import Job
 from orchestrator.model.stopped import Stopped

@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select
 
 from orchestrator.ledger.database import parts
-from orchestrator.ledger.rows import readable
+from orchestrator.ledger.packed import readable
 from orchestrator.ledger.tables import CHOICE_DEVICES, CHOICES, LANES
 
 _CANDIDATES_TEXT: TypeAdapter[tuple[str, ...]] = TypeAdapter(Annotated[tuple[str, ...], Field(min_length=1)])

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from sqlalchemy import delete, insert, select, update
 
 from orchestrator.ledger.database import Database
-from orchestrator.ledger.rows import AnyRow, pack_json, read_row, readable_rows, unpack
+from orchestrator.ledger.packed import pack_json, read_row, readable_rows, unpack
+from orchestrator.ledger.rows import AnyRow
 from orchestrator.ledger.tables import NIGHTS, SCHEDULES
 from orchestrator.model.errors import UnknownName
 

@@ -9,7 +9,8 @@ from functools import partial
 from sqlalchemy import insert, select
 
 from orchestrator.ledger.database import Database
-from orchestrator.ledger.rows import AnyRow, pack_json, read_row, readable_rows, unpack
+from orchestrator.ledger.packed import pack_json, read_row, readable_rows, unpack
+from orchestrator.ledger.rows import AnyRow
 from orchestrator.ledger.tables import QUEUE_RUNS
 from orchestrator.model.errors import UnknownName
 

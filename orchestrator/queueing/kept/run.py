@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from orchestrator.ledger import Ledger, QueueRun
-from orchestrator.ledger.rows import readable_rows
+from orchestrator.ledger.packed import readable_rows
 from orchestrator.model.base import Model
 from orchestrator.model.device import DeviceFacts, DeviceState
 from orchestrator.model.errors import Unreadable

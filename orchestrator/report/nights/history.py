@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def history_page(history: History, pages: str = "") -> str:
     """
     links = Links(pages)
     charts = [trail for trail in history.trails if trail.changes][:MOST_CHARTS]
+    causes = Counter(change.cause for _, change in history.changes)
     return (
         environment()
         .get_template("history.html.j2")
@@ -46,7 +48,7 @@ def history_page(history: History, pages: str = "") -> str:
                 ("nights", str(len(history.nights))),
                 ("series", str(len(history.trails))),
                 ("changes", str(len(history.changes))),
-                *((cause, str(number)) for cause, number in _by_cause(history).items()),
+                *((cause, str(number)) for cause, number in sorted(causes.items())),
             ],
             links=links,
             sections=[_changes_section(history.changes, links), _series_section(history, links)],
@@ -122,10 +124,3 @@ def unreal(source: str) -> str:
     """`VIRTUAL` or `REPLAY`; empty for what was measured on the device itself."""
     told = wording.source_word(Source(source)) if source else ""
     return told if told.isupper() else ""
-
-
-def _by_cause(history: History) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for _, change in history.changes:
-        found[change.cause] = found.get(change.cause, 0) + 1
-    return dict(sorted(found.items()))

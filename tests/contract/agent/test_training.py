@@ -17,8 +17,8 @@ from kernels.options import Limits, Options
 from kernels.plan.model import Bundle
 from kernels.plan.sides import TRANSFER
 from kernels.training import TrainingOptions, compile_training, read_checkpoint, trained
-from kernels.training.reference import train_reference
 from kernels.training.variables import variables_of
+from tests.training_reference import train_reference
 from tests.unit.kernels.back.trainings import NETWORKS, SAMPLES, data_of, sigmoids
 
 from .calls import Calls

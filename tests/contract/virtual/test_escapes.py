@@ -31,7 +31,6 @@ READS = (
     "cd {tmp}; cat {upwards}",
     "cat < {absolute}",
     "cp {absolute} {tmp}/copy; cat {tmp}/copy",
-    "dd if={absolute}",
     "head -c 100 {tmp}/{upwards}",
     "ln -s {absolute} {tmp}/link; cat {tmp}/link",
     "cd {tmp}; ln -s {upwards} link; cat link",

@@ -12,7 +12,6 @@ import pytest
 
 from kernels.frontend.load import load_workload
 from kernels.reference import evaluate
-from kernels.training.reference import train_reference
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.figures import figures_of
@@ -23,6 +22,7 @@ from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.spec.expansion.expand import cells_of
 from orchestrator.system.config import Settings
+from tests.training_reference import train_reference
 from tests.waiting import eventually
 from virtual_phones.faults import KillAgent, Throttle
 from workers.devices.admit import enrol_phone

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.energy import block_energy, check_comparable, gauge_trace, integrate_j, series_trace
+from orchestrator.energy import block_energy, series_trace
 from orchestrator.model.device import Source
-from orchestrator.model.errors import StableError
 from orchestrator.model.event import Power, Rails
 from orchestrator.model.power import ClockMap, PowerSource, Scope
 from orchestrator.model.record import DoubtCode, Record
@@ -65,12 +64,9 @@ def test_slow_gauge_does_not_carry_the_rest_into_the_load() -> None:
         phases=phases(times),
         gauge=EXACT.model_copy(update={"refresh_ns": 29 * S // 10}),
     )
-    found, trace = block_energy(slow), gauge_trace(slow)
-    assert found and trace
+    found = block_energy(slow)
+    assert found
     assert found.gross_j.value == pytest.approx(125, rel=1e-4)
-    straight = integrate_j(trace, 70, 120)
-    assert straight.value < 125 - 2
-    assert straight.low < 125 < straight.high, "but it knows of its edges"
 
 
 def test_gauge_in_mA_with_inverted_sign() -> None:
@@ -129,10 +125,6 @@ def test_a_meter_comes_before_the_gauge_and_sources_do_not_mix() -> None:
     assert by_meter.source is PowerSource.METER and by_meter.charge is None
     assert by_meter.gross_j.value == pytest.approx(104, rel=1e-6)
     assert by_meter.net_j.value == pytest.approx(80, rel=1e-6)
-    with pytest.raises(StableError, match=r"gauge \(device\) and meter \(device\)"):
-        check_comparable([by_meter, by_gauge])
-    assert check_comparable([by_gauge, by_gauge]) == (PowerSource.GAUGE, Scope.DEVICE)
-    assert check_comparable([]) is None
 
 
 def test_energy_counter_counts_its_steps() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.energy import Trace, energy_j, integrate_j, plain_mean_w, time_mean_w
+from orchestrator.energy import Trace, energy_j, integrate_j, time_mean_w
 from orchestrator.model.errors import StableError
 
 pytestmark = pytest.mark.unit
@@ -58,13 +58,7 @@ def test_plain_mean_counts_readings_and_time_mean_counts_time() -> None:
     """Ten readings in the first second of a burst, one a second afterwards."""
     t_s = np.concatenate([np.arange(0, 1, 0.1), [1.0, 2.0, 3.0, 4.0]])
     trace = Trace(t_s, np.where(t_s < 1, 5.0, 1.0))
-    assert plain_mean_w(trace) == pytest.approx((10 * 5 + 4) / 14)
     assert time_mean_w(trace) == pytest.approx((0.9 * 5 + 0.1 * 3 + 3) / 4)
-
-
-def test_evenly_spaced_means_differ_by_the_ends_only() -> None:
-    trace = Trace(np.arange(1001.0), np.random.default_rng(1).uniform(1, 2, 1001))
-    assert time_mean_w(trace) == pytest.approx(plain_mean_w(trace), rel=1e-3)
 
 
 @pytest.mark.parametrize(

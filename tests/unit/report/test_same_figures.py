@@ -9,12 +9,13 @@ from statistics import fmean, median
 
 import pytest
 
-from orchestrator.energy import gauge_trace
+from orchestrator.energy import calibration
 from orchestrator.exchange import long_rows
 from orchestrator.model.device import Api
 from orchestrator.model.event import Setup
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Record
+from orchestrator.model.telemetry import cell_v
 from orchestrator.report import export, wording
 from orchestrator.report.html import render
 from orchestrator.report.sections import sections
@@ -92,9 +93,9 @@ def test_exported_power_is_that_of_the_report(name: str, calibrated: bool) -> No
     by_phase = defaultdict(list)
     for row in rows:
         by_phase[row["phase"]].append(row["power_w"])
-    trace = gauge_trace(made)
-    assert trace is not None
-    assert [row["power_w"] for row in rows] == pytest.approx(list(trace.power_w))
+    ampere = calibration(made).discharge_a_per_unit
+    read = [ampere * each.current_ua * (cell_v(each.voltage_uv) or 0) for each in made.power if each.current_ua]
+    assert [row["power_w"] for row in rows] == pytest.approx(read)
     (use,) = summarised([made], {ONE.cell_id: ONE})[0].energy
     assert use.idle_power_w is not None
     assert fmean(by_phase["load"]) == pytest.approx(use.load_power_w.value, rel=0.03)

@@ -12,7 +12,7 @@ import pytest
 
 from farm.cli import main
 from orchestrator.analysis.student_t import half_width, welch_freedom
-from orchestrator.energy import Trace, plain_mean_w, time_mean_w
+from orchestrator.energy import Trace, time_mean_w
 from orchestrator.exchange.power_traces import Recording, TraceDoubtCode, read_trace
 from orchestrator.exchange.power_traces.comparison import compare
 from orchestrator.exchange.power_traces.means import autocorrelation_time, plain_mean, time_mean
@@ -65,7 +65,6 @@ def test_means_are_those_of_the_energy_of_blocks() -> None:
     generator = np.random.default_rng(5)
     times, power = np.cumsum(generator.uniform(0.01, 0.2, 300)), generator.uniform(1, 3, 300)
     ours, trace = recording(times, power), Trace(times, power)
-    assert plain_mean(ours).value == pytest.approx(plain_mean_w(trace), rel=1e-12)
     assert time_mean(ours).value == pytest.approx(time_mean_w(trace), rel=1e-12)
 
 

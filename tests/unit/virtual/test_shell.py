@@ -33,7 +33,7 @@ TMP = "/data/local/tmp"
         ('X=1 true; echo "[$X]"', 0, "[]\n"),
         ("echo $(echo a; echo b)", 0, "a b\n"),
         ("echo one two | wc -w", 0, "2\n"),
-        ("printf 'b\\na\\n' | sort | head -n 1", 0, "a\n"),
+        ("printf 'a\\nb\\n' | head -n 1", 0, "a\n"),
         (
             "grep -sH '' /proc/none /sys/class/power_supply/*/type; echo $?",
             0,
@@ -164,18 +164,15 @@ def test_globs_expand_where_they_are_not_quoted(sh: Sh) -> None:
 def test_pieces_of_files(sh: Sh, phone: Phone) -> None:
     phone.profile = load_profile("pixel_7")
     (phone.tree.root / "data/local/tmp/f").write_bytes(bytes(range(48, 58)))
-    pieces = sh(
-        f"tail -c +4 {TMP}/f; echo; tail -c 2 {TMP}/f; echo; head -c 3 {TMP}/f; echo; "
-        f"dd if={TMP}/f bs=1 skip=2 count=3 2>/dev/null; echo; wc -c {TMP}/f"
-    )
-    assert pieces.out == f"3456789\n89\n012\n234\n10 {TMP}/f\n"
+    pieces = sh(f"tail -c +4 {TMP}/f; echo; tail -c 2 {TMP}/f; echo; head -c 3 {TMP}/f; echo; wc -c {TMP}/f")
+    assert pieces.out == f"3456789\n89\n012\n10 {TMP}/f\n"
 
 
 def test_sums_are_those_of_the_content(sh: Sh, phone: Phone) -> None:
     content = bytes(range(256)) * 999
     (phone.tree.root / "data/local/tmp/f").write_bytes(content)
     assert sh(f"sha256sum {TMP}/f").out == f"{hashlib.sha256(content).hexdigest()}  {TMP}/f\n"
-    assert sh("md5sum -b", stdin=content).out == f"{hashlib.md5(content).hexdigest()}\n"
+    assert sh("sha1sum -b", stdin=content).out == f"{hashlib.sha1(content).hexdigest()}\n"
 
 
 def test_getprop(sh: Sh) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from orchestrator.model.event import Event, Output, Sample, Warning
 from orchestrator.model.job import Cell
-from orchestrator.model.record import REMEDIES, Doubt, DoubtCode, LayerMemory, OutputCheck
+from orchestrator.model.record import Doubt, DoubtCode, LayerMemory, OutputCheck
 from workers.engines.models import rounding_doubts
 
 IN_THE_AGENTS_WORDS = (DoubtCode.NOT_WARM, DoubtCode.LAYERS_MISSING)
 """A warm-up that never became stable; a recording of some layers."""
 DOUBTS = {
-    code.value: REMEDIES[code]
+    code.value: code.remedy
     for code in (
         *(DoubtCode.NON_FINITE_OUTPUT, DoubtCode.DIVERGED, *IN_THE_AGENTS_WORDS, DoubtCode.AGENT_WARNING),
         *(DoubtCode.ROUNDING, DoubtCode.LAYERS_REFUSED, DoubtCode.PARTLY_COMPARED),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import ChainMap
 
 from kernels.frontend.onnx.context import Context
-from kernels.ir.bounds import Bounds, Reading
+from kernels.ir.bounds import Reading
+from kernels.ir.intervals import Bounds
 
 
 def bounds_of(to: Context, name: str) -> Bounds:

@@ -19,9 +19,9 @@ from orchestrator.ledger.database import Database, count_up
 from orchestrator.ledger.experiments import is_there
 from orchestrator.ledger.figures import packing
 from orchestrator.ledger.incoming.pieces import Pieces, coming, pieces
+from orchestrator.ledger.packed import pack_json
 from orchestrator.ledger.queue import lanes
 from orchestrator.ledger.records import stored
-from orchestrator.ledger.rows import pack_json
 from orchestrator.ledger.tables import ATTEMPTS, COUNTERS, EXPERIMENTS, FIGURES, JOBS, RECORDS, TEMPLATES
 from orchestrator.model.errors import SetupError
 

@@ -18,8 +18,9 @@ from orchestrator.figures import BlockFigures
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.experiments import one
 from orchestrator.ledger.figures.packing import unpacked
+from orchestrator.ledger.packed import unpack
 from orchestrator.ledger.queries import counts
-from orchestrator.ledger.rows import OPEN, AnyRow, unpack
+from orchestrator.ledger.rows import OPEN, AnyRow
 from orchestrator.ledger.tables import (
     ARCHIVES,
     ATTEMPTS,

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from orchestrator.ledger.attempts import counted
 from orchestrator.ledger.database import Database
+from orchestrator.ledger.packed import unpack
 from orchestrator.ledger.queue import changes
-from orchestrator.ledger.rows import unpack
 from orchestrator.ledger.tables import ARCHIVES, ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, LANES, RECORDS, TEMPLATES
 
 from .archive import over_since

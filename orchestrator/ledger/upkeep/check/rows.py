@@ -14,9 +14,10 @@ from sqlalchemy import Connection, Table
 from orchestrator.figures import FIGURES_VERSION
 from orchestrator.ledger.figures import packing
 from orchestrator.ledger.guard.column_types import misfit
+from orchestrator.ledger.packed import read_row, unpack
 from orchestrator.ledger.queue.lanes import candidates_of
 from orchestrator.ledger.records import stored
-from orchestrator.ledger.rows import AnyRow, read_row, unpack
+from orchestrator.ledger.rows import AnyRow
 from orchestrator.ledger.templates import JobReader
 from orchestrator.model.errors import Unreadable
 from orchestrator.model.exclusion import Exclusion

@@ -1,25 +1,29 @@
-"""The gradient of every operation that can be trained, in NumPy: what a step of a training must equal.
+"""A training in NumPy, in double precision: the same stages and order of samples, no kernel's way of computing.
 
-One function per operation: (node, inputs, output, gradient of the output) -> gradients of the inputs, in their order.
-Convolution and pooling go tap by tap over a padded image, which is not how any kernel does it.
+Convolution and pooling go tap by tap over a padded image. A gradient is (node, inputs, output, gradient of the output)
+-> gradients of the inputs, in their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kernels.ir.graph import Node
-
-from .operations import AnyArray
+from kernels.ir.graph import Graph, Node
+from kernels.reference import OPERATIONS
+from kernels.reference.operations import AnyArray
+from kernels.training import TrainingOptions
+from kernels.training.shuffle import order_of
+from kernels.training.stages import TIED, TrainingStage, stages_of
 
 Gradient = Callable[[Node, Sequence[Any], AnyArray, AnyArray], list[AnyArray]]
 Taps = Iterator[tuple[int, int, tuple[Any, ...]]]
 
 
-def before_activation(activation: tuple[Any, ...] | None, output: AnyArray, behind: AnyArray) -> AnyArray:
+def _before_activation(activation: tuple[Any, ...] | None, output: AnyArray, behind: AnyArray) -> AnyArray:
     """The gradient before an activation, from its result."""
     if not activation:
         return behind
@@ -32,7 +36,7 @@ def before_activation(activation: tuple[Any, ...] | None, output: AnyArray, behi
     raise ValueError(f"no gradient of activation {activation[0]!r}")
 
 
-def cross_entropy(logits: AnyArray, labels: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+def _cross_entropy(logits: AnyArray, labels: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Loss of each row, whether its answer is wrong, and the gradient of the rows' mean."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     probabilities = np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
@@ -43,7 +47,7 @@ def cross_entropy(logits: AnyArray, labels: AnyArray) -> tuple[AnyArray, AnyArra
     return losses, logits.argmax(axis=1) != labels, gradient / len(labels)
 
 
-def squared_error(output: AnyArray, target: AnyArray) -> tuple[AnyArray, AnyArray]:
+def _squared_error(output: AnyArray, target: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Loss of each sample (half the sum of its squared differences), and the gradient of the samples' mean."""
     difference = output - target
     return 0.5 * (difference * difference).reshape(len(output), -1).sum(axis=1), difference / len(output)
@@ -51,14 +55,14 @@ def squared_error(output: AnyArray, target: AnyArray) -> tuple[AnyArray, AnyArra
 
 def _dense(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:
     x, weight = inputs[:2]
-    before = before_activation(node.attributes.get("activation"), output, behind)
+    before = _before_activation(node.attributes.get("activation"), output, behind)
     return [before @ weight.T, x.T @ before, before.sum(axis=0)]
 
 
 def _conv(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:
     x, weight = inputs[:2]
     a = node.attributes
-    before = before_activation(a.get("activation"), output, behind)
+    before = _before_activation(a.get("activation"), output, behind)
     top, left, bottom, right = a["pads"]
     padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
     back, turned = np.zeros_like(padded), np.zeros_like(weight)
@@ -92,13 +96,13 @@ def _pool(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray)
 
 def _activation(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:
     del inputs
-    return [before_activation((node.op,), output, behind)]
+    return [_before_activation((node.op,), output, behind)]
 
 
 def _map(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:
     """Return the gradient of an expression that is one function of the node's input."""
     del inputs
-    return [before_activation(node.attributes["expression"], output, behind)]
+    return [_before_activation(node.attributes["expression"], output, behind)]
 
 
 def _reshape(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:
@@ -120,7 +124,7 @@ def _taps(kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int
             yield ky, kx, (slice(None), slice(None), rows, columns)
 
 
-GRADIENTS: dict[str, Gradient] = {
+_GRADIENTS: dict[str, Gradient] = {
     "dense": _dense,
     "conv": _conv,
     "relu": _activation,
@@ -130,3 +134,77 @@ GRADIENTS: dict[str, Gradient] = {
     "average_pool": _pool,
     "reshape": _reshape,
 }
+
+Weights = dict[str, AnyArray]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The results of an epoch."""
+
+    stage: str
+    loss: float
+    error: float | None
+
+
+def train_reference(
+    graph: Graph, training: TrainingOptions, data: AnyArray, labels: AnyArray | None = None
+) -> tuple[list[Epoch], Weights]:
+    """Train on the host: every epoch's loss and error, and the weights behind the last."""
+    weights: Weights = {}
+    epochs: list[Epoch] = []
+    inputs = np.asarray(data, np.float64) * training.input_scale
+    batch = graph.shapes[graph.inputs[0]][0]
+    for stage in stages_of(graph, training):
+        for name, array in stage.graph.constants.items():
+            weights.setdefault(name, array.astype(np.float64))
+        rates, velocities = training.rates(stage.epochs), {name: np.zeros(()) for name in stage.trained}
+        for epoch in range(stage.epochs):
+            order = order_of(training.samples, training.seed, epoch)
+            batches = order[: len(order) // batch * batch].reshape(-1, batch)
+            losses, wrong = 0.0, 0
+            for rows in batches:
+                loss, errors, gradients = gradients_of(
+                    stage, weights, inputs[rows], None if labels is None else labels[rows]
+                )
+                losses, wrong = losses + float(loss.sum()), wrong + int(errors.sum())
+                for name in stage.trained:
+                    velocities[name] = training.momentum * velocities[name] + gradients[name]
+                    weights[name] = weights[name] - rates[epoch] * velocities[name]
+            error = None if stage.target else wrong / batches.size
+            epochs.append(Epoch(stage.name, losses / batches.size, error))
+    return epochs, weights
+
+
+def gradients_of(
+    stage: TrainingStage, weights: Mapping[str, AnyArray], inputs: AnyArray, labels: AnyArray | None
+) -> tuple[AnyArray, AnyArray, Weights]:
+    """Return for one batch the loss of each sample, whether its answer is wrong, and the gradients of their mean."""
+    graph = stage.graph
+    values: dict[str, AnyArray] = {graph.inputs[0]: inputs}
+    for node in graph.nodes:
+        values[node.output] = OPERATIONS[node.op](node, _operands(node, values, weights), graph.shapes[node.output])
+    output, wrong = values[stage.output], np.zeros(len(inputs), bool)
+    if stage.target:
+        losses, gradient = _squared_error(output, values[stage.target])
+    else:
+        assert labels is not None
+        losses, wrong, gradient = _cross_entropy(output, labels.astype(np.int64))
+    found: Weights = {stage.output: gradient}
+    for node in reversed(graph.nodes):
+        if node.output not in found:
+            continue
+        operands = _operands(node, values, weights)
+        for name, one in zip(
+            node.inputs, _GRADIENTS[node.op](node, operands, values[node.output], found[node.output]), strict=False
+        ):
+            own = one.T if TIED in node.attributes and name == node.inputs[1] else one
+            found[name] = found[name] + own if name in found else own
+    return losses, wrong, found
+
+
+def _operands(node: Node, values: Mapping[str, AnyArray], weights: Mapping[str, AnyArray]) -> list[AnyArray]:
+    operands = [values[name] if name in values else weights[name] for name in node.inputs]
+    if TIED in node.attributes:
+        operands[1] = operands[1].T
+    return operands
