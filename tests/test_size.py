@@ -17,7 +17,7 @@ LINES = {
     "kernels": 49_780,  # 95: texts side by side; 325: prompts of packed weights; 100: tables in parts
     "orchestrator": 58_415,  # 40: words that older hosts do not know; 545: any host's phones by hand; 3_100: people
     "workers": 18_950,  # 25: texts side by side; 310: language models of packages; 1_000: tools
-    "device_agent": 19_695,  # 30: few rows; 80: runs are followed; 65: memory of a tree; 335: packed weights; 440: generation
+    "device_agent": 19_695,  # 30: few rows; 80: runs are followed; 335: packed weights; 440: generation
     "virtual_phones": 8_320,  # 10: texts side by side; 50: a screen; 55: phases of power
     "farm": 14_585,  # 10: rows of tokens; 175: groups, certificates, proxies; 935: log in from afar
     "dashboards": 6_945,  # 260: pages of people, projects; 315: log-in by a provider; 965: people
