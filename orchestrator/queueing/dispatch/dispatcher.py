@@ -23,7 +23,7 @@ class Rules:
     """The rules under every policy."""
 
     batch_factor: Callable[[int], float]
-    """How many times as long as one request a batch of so many takes."""
+    """The time of a batch of so many requests, as a multiple of one alone."""
     queue: int | None = None
     drop_late: bool = False
     batch_size: int = 1
