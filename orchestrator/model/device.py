@@ -281,8 +281,8 @@ class Device(Model):
     """The engines that its host has for it."""
     noted: DeviceNote | None = Field(default=None, exclude_if=lambda value: value is None)
     """The words of people, from the ledger; whatever a host announces here does not count."""
-    unknown_conditions: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
-    """Conditions that the worker of its host is too old for; the farm says so, and no host."""
+    unknown: frozenset[str] = Field(default=frozenset(), exclude_if=lambda value: not value)
+    """Words of experiments that the worker of its host is too old for; the farm says so, and no host."""
 
     @property
     def serial(self) -> str:

@@ -42,7 +42,8 @@ def fill_times(
     used: list[TimesUsed] = []
 
     def answered(times: Answer, of_class: str) -> Answer:
-        """The same with the speeds of measured answers: medians over blocks."""
+        """The same with the speeds of measured answers: medians over blocks. Speeds of n texts side by side are those
+        of all together: each of n takes n times as long for a token, and alone as `batch` has one of n."""
         assert times.ledger is not None
         row = find(times.ledger.experiment)
         blocks = {(each.job_id, each.attempt): _speeds(each.values) for each in ledger.figures(row.id)}
@@ -52,11 +53,18 @@ def fill_times(
 
         records, cell = records_of(ledger, row.id, times.ledger, f"class {of_class}", lambda each: bool(speeds(each)))
         prompt_per_s, per_s = (median(own) for own in zip(*map(speeds, records), strict=True))
+        texts, most = cell.text.batch if cell.text else 1, spec.batch.size
+        if texts > most:
+            what = (
+                f"class {of_class}: {row.id} has answers of {texts} texts side by side, and `batch` has {most} at most"
+            )
+            raise NotComparable(what, remedy=f"serve as many, `batch: {{size: {texts}}}`, or name answers of one text")
+        each_s = texts / spec.batch.cost(texts)
         device, source = records[0].device, str(records[0].source)
         used.append(
             TimesUsed(of_class, None, row.id, cell.workload.label, device.serial, source, len(records), "blocks")
         )
-        known = {"ledger": None, "prompt_token": 1 / prompt_per_s, "token": 1 / per_s}
+        known = {"ledger": None, "prompt_token": each_s / prompt_per_s, "token": each_s / per_s}
         return times.model_copy(update=known)
 
     def of_class(each: RequestClass) -> Service | None:

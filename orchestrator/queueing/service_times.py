@@ -63,7 +63,7 @@ def rules_of(spec: QueueingSpec) -> Rules:
         drop_late=spec.limits.drop_late,
         batch_size=spec.batch.size,
         batch_window_s=spec.batch.window,
-        batch_marginal=spec.batch.marginal,
+        batch_factor=spec.batch.cost,
         preemption=spec.preemption != "none",
         continuous=spec.batch.continuous,
     )

@@ -86,7 +86,9 @@ def _samples(course: Course, story: Story) -> Iterator[Event]:
         answer: Event = {}
         if course.answers is not None:
             times = [_ns(time_s) for time_s in story.tokens_s[index]]
-            answer = {"prompt": course.answers.prompt, "tokens": [1] * len(times), "token_ns": times}
+            texts = course.answers.sequences
+            tokens = [1] * len(times) * texts
+            answer = {"prompt": course.answers.prompt, "sequences": texts, "tokens": tokens, "token_ns": times}
         yield {
             "event": "sample", "t_ns": end_ns, "index": index, "phase": phase, "start_ns": start_ns,
             "duration_ns": end_ns - start_ns, **answer,

@@ -32,7 +32,7 @@ SAME_S = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers of a language model instead of inferences. Times are at the highest clock."""
+    """Answers of a language model instead of inferences. Times are of one text, at the highest clock."""
 
     prompt: int = 128
     """Tokens of the prompt."""
@@ -46,6 +46,10 @@ class Answers:
     token_load: float = 0.5
     context_s: float = 0.0
     """The time before the prompt, as busy as it, outside the clock."""
+    sequences: int = 1
+    """Texts side by side; a prompt computes, and takes so many times as long."""
+    text_share: float = 0.2
+    """The part of `token_s` that each text takes; the rest reads the weights, once for all texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +236,14 @@ class _Block:
         own = self.course.answers
         assert own is not None
         self._net_j = {"prompt": 0.0, "generated": 0.0}
+        step_s = own.token_s * (1 + own.text_share * (own.sequences - 1))
         while self.state.time_s < until_s:
-            self._part("", own.context_s, own.prompt_load)
+            self._part("", own.context_s * own.sequences, own.prompt_load)
             start_s = self.state.time_s
-            self._part("prompt", own.prompt_s, own.prompt_load)
+            self._part("prompt", own.prompt_s * own.sequences, own.prompt_load)
             tokens_s = [self.state.time_s]
             for _ in range(own.generate - 1):
-                self._part("generated", own.token_s, own.token_load)
+                self._part("generated", step_s, own.token_load)
                 tokens_s.append(self.state.time_s)
             self.inferences.append((phase, start_s, tokens_s[-1]))
             self.tokens_s.append(tuple(tokens_s))

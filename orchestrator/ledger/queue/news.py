@@ -18,6 +18,7 @@ from orchestrator.ledger.rows import AnyRow, JobState, RunningRow, block_label
 from orchestrator.ledger.tables import EXPERIMENTS, JOBS, LANES, NAMED_JOBS, TEMPLATES
 from orchestrator.model.experiment import Conditions, Experiment
 from orchestrator.model.live.queue_view import WaitingJob
+from orchestrator.model.live.since import said
 from orchestrator.model.live.usage import Account
 
 from . import changes
@@ -65,6 +66,7 @@ class _Asked:
     """Equal ones are one object."""
     policy: str | None
     deadline: float | None
+    said: frozenset[str]
 
 
 class _Histories(NamedTuple):
@@ -180,7 +182,7 @@ class NewsReader:
         asked = self._asked.get(experiment_id)
         if asked is None and (found := self._spec(experiment_id)) is not None:
             conditions = self._conditions.setdefault(found.conditions.model_dump_json(), found.conditions)
-            asked = _Asked(conditions, found.placement.policy, found.placement.deadline)
+            asked = _Asked(conditions, found.placement.policy, found.placement.deadline, said(found))
             self._asked[experiment_id] = asked
             self._latest.append(asked)
         return asked
@@ -218,6 +220,7 @@ def _job(
         project=row.project,
         policy=asked.policy,
         deadline=asked.deadline,
+        said=asked.said,
     )
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from orchestrator.ledger import Hold, HostRow, HostState, Ledger, Quarantine
 from orchestrator.model.device import Device, Health
-from orchestrator.model.experiment import SINCE
 from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL, HostAnnouncement
+from orchestrator.model.live.since import unknown
 
 from .notes import with_notes
 
@@ -38,19 +38,17 @@ class Barred:
     """Holds that have begun."""
     reserved: tuple[Hold, ...] = ()
     """Holds that are to come."""
-    older: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Hosts of an older protocol -> the conditions that they do not know."""
+    unknown: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Hosts of an older protocol -> the words of experiments that they do not know."""
 
     def applied(self, announced: Sequence[Device]) -> list[Device]:
         """Devices as placement sees them, in the order given."""
         quarantined = [*self.quarantined, *_on_hosts(announced, self.quarantined_hosts)]
         held = {hold.serial: _held(hold) for hold in sorted(self.holds, key=lambda each: not each.is_pool)}
         usable = announced
-        if self.older:
-            usable = [
-                device.model_copy(update={"unknown_conditions": self.older.get(device.facts.host, ())})
-                for device in announced
-            ]
+        if self.unknown:
+            none = frozenset[str]()
+            usable = [d.model_copy(update={"unknown": self.unknown.get(d.facts.host, none)}) for d in announced]
         if held or self.closed:
             usable = [
                 _changed(_changed(device, held.get(device.serial)), self.closed.get(device.facts.host))
@@ -76,11 +74,7 @@ def barred(hosts: Iterable[HostAnnouncement], ledger: Ledger) -> Barred:
     closed = closed_hosts(known, found.hosts, found.faults)
     begun = tuple(each for each in found.holds if not each.is_to_come)
     to_come = tuple(each for each in found.holds if each.is_to_come)
-    older = {
-        host.host: tuple(name for name, protocol in SINCE.items() if host.protocol < protocol)
-        for host in known
-        if host.protocol < max(SINCE.values())
-    }
+    older = {host.host: words for host in known if (words := unknown(host.protocol))}
     return Barred(closed, found.quarantined, found.quarantined_hosts, found.resting, begun, to_come, older)
 
 

@@ -1,7 +1,7 @@
 """The model of an experiment file: workload, matrix, devices, sampling, conditions, quantities."""
 
 from .affinity import Affinity
-from .conditions import NEEDS, SETTLED_C, SETTLED_C_PER_MIN, SINCE, Conditions, Range
+from .conditions import NEEDS, SETTLED_C, SETTLED_C_PER_MIN, Conditions, Range
 from .dataset import MOST_SHARDS, Dataset
 from .experiment import DeviceChoice, Experiment, Name, why_taken
 from .matrix import Matrix

@@ -43,10 +43,6 @@ class Needs:
     """The field's value that needs it."""
 
 
-SINCE = {"stop_temp": 9}
-"""The first protocol of the hosts that know a condition; the others are older than `OLDEST_PROTOCOL`."""
-
-
 class Conditions(Model):
     """The conditions that must hold on a phone when a block starts, and `stop_temp`, while it runs. Workstations lack
     these facts and are not gated."""

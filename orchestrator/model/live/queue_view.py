@@ -38,6 +38,8 @@ class WaitingJob:
     """The policy of placement, where the experiment names one; None: the farm's."""
     deadline: float | None = None
     """Unix time."""
+    said: frozenset[str] = frozenset()
+    """The words of its experiment that older hosts do not know."""
 
     @property
     def account(self) -> Account:

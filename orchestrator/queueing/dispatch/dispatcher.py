@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,17 +22,14 @@ SOON_S = 1e-6
 class Rules:
     """The rules under every policy."""
 
+    batch_factor: Callable[[int], float]
+    """The time of a batch of so many requests, as a multiple of one alone."""
     queue: int | None = None
     drop_late: bool = False
     batch_size: int = 1
     batch_window_s: float = 0.0
-    batch_marginal: float = 1.0
     preemption: bool = False
     continuous: bool = False
-
-    def batch_factor(self, count: int) -> float:
-        """Return how many times as long as one request a batch takes."""
-        return 1 + self.batch_marginal * (count - 1)
 
 
 class Hands(Protocol):

@@ -95,8 +95,7 @@ def _ended(run: Run, cut_s: float) -> int:
 
 def _full_batches(spec: QueueingSpec, size: float) -> float:
     """Return how much less a request takes in full batches than in those that there were, of `size` on average."""
-    full, marginal = spec.batch.size, spec.batch.marginal
-    return (1 + marginal * (full - 1)) / full * size / (1 + marginal * (size - 1))
+    return spec.batch.cost(spec.batch.size) / spec.batch.size * size / spec.batch.cost(size)
 
 
 def _scv(values: Column) -> float:

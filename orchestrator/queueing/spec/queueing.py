@@ -86,6 +86,10 @@ class Batch(Model):
     """A request, of any class, joins those that run as soon as there is room, and leaves when it is over; in
     simulations. Else those of a batch are of one class, begin together, and end together."""
 
+    def cost(self, requests: float) -> float:
+        """Return how many times as long as one alone each of so many takes."""
+        return 1 + self.marginal * (requests - 1)
+
 
 class Target(Model):
     """The target that `--capacity` keeps to."""
@@ -275,7 +279,7 @@ class QueueingSpec(Model):
         """Return by station its capacity, and how often a request of this mix comes there."""
         rates = self.offered_rates()
         shares = [rates[each.name] / sum(rates.values()) for each in self.classes]
-        full = self.batch.size / (1 + self.batch.marginal * (self.batch.size - 1))
+        full = self.batch.size / self.batch.cost(self.batch.size)
         visits = self.visits()
         found = {}
         for at, name in enumerate([each.name for each in self.stations] or [""]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from orchestrator.model.device import Device, DeviceState
 from orchestrator.model.experiment import SETTLED_C, SETTLED_C_PER_MIN, Conditions
+from orchestrator.model.live.queue_view import WaitingJob
 from orchestrator.model.live.waiting import WaitKind, WaitReason
 
 
@@ -26,11 +27,13 @@ def lacking(conditions: Conditions, device: Device) -> tuple[str, ...]:
     return tuple(tool for tool in device.facts.tools_missing if tool in wanted)
 
 
-def unmet(conditions: Conditions, device: Device) -> WaitReason | None:
-    """The first condition that the device's announced state does not meet; what is not known is not a bar."""
-    if unknown := [each for each in device.unknown_conditions if getattr(conditions, each, None) is not None]:
+def unmet(job: WaitingJob, device: Device) -> WaitReason | None:
+    """The first thing that the device's host does not know, or condition that its announced state does not meet; what
+    is not known of the state is not a bar."""
+    conditions = job.conditions
+    if unknown := sorted(device.unknown & job.said):
         host = device.facts.host
-        text = f"the worker of host {host} does not know conditions.{unknown[0]}: update pocketfarm on {host}"
+        text = f"the worker of host {host} does not know {unknown[0]}: update pocketfarm on {host}"
         return WaitReason(kind=WaitKind.BUSY, text=text)
     if device.facts.kind != "phone":
         return None

@@ -142,7 +142,7 @@ class Floor:
         asked = id(share.energy) if order.needs_energy else 0
         who = job.account if self.policy.reserved else self._closed_to(job.account)
         took_s = self.policy.took_s.get(job.experiment_id) if self.policy.reserved else None
-        alike = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy)
+        alike = (id(job.candidates), id(job.conditions), job.said, job.failed_on, job.alone, pause, job.policy)
         key = (*alike, only, asked, who, took_s)
         if key not in self._alike:
             admits = self._admits(job)
@@ -211,7 +211,7 @@ class Floor:
             return WaitReason(
                 kind=WaitKind.RETRY, text=f"waits before the next attempt, until {_clock(job.not_before)}"
             )
-        return self._crowded(job, device.facts.host) or self._reserved(job, serial) or unmet(job.conditions, device)
+        return self._crowded(job, device.facts.host) or self._reserved(job, serial) or unmet(job, device)
 
     def _reserved(self, job: WaitingJob, serial: str) -> WaitReason | None:
         """Return the reservation into which a block would last. One of which nothing is known is begun: it makes a

@@ -10,8 +10,8 @@ import pytest
 from redis import Redis
 
 from orchestrator.ledger import Ledger
-from orchestrator.model.experiment import SINCE, Conditions
 from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL
+from orchestrator.model.live.since import SINCE, said
 from orchestrator.model.live.waiting import WaitReason
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.spec.expansion.expand import expand
@@ -83,15 +83,30 @@ def test_a_host_that_does_not_fit_gets_no_work_and_says_why(lab: Lab, cli: Cli) 
     assert lab.turn() == {"B"}
 
 
-def test_a_job_waits_for_a_host_that_knows_its_conditions(lab: Lab, seed: int) -> None:
-    """Its older worker could not read the assignment: that would count as a fault of the host, time and again."""
+SAID: dict[str, dict[str, object]] = {
+    "conditions.stop_temp": {"conditions": {"stop_temp": 70.0}},
+    "engine.models": {"matrix": {"engine": "mnn"}, "engine": {"models": {"mnn": "x.mnn"}}},
+    "engine.builds": {"engine": {"builds": {"mnn": {"arm64-v8a": "0" * 64}}}},
+    "matrix.ENGINE.AXIS": {"sides": {"candidate": {"axes": {"mnn.power": "low"}}}},
+    "sides.engine": {"sides": {"candidate": {"engine": {"mnn": "builds/next"}}}},
+    "workload.model": {"workload": {"model": "x.mnn"}, "matrix": {"engine": "mnn"}},
+    "workload.language_model": {"workload": {"language_model": "x.gguf"}},
+    "workload.batch": {"workload": {"language_model": "x.gguf", "batch": 4}},
+}
+
+
+def test_a_job_waits_for_a_host_that_knows_what_it_says(lab: Lab, seed: int) -> None:
+    """An older worker could not read the assignment, time and again, or would run something else."""
     chance = random.Random(seed)
-    name, since = chance.choice(sorted(SINCE.items()))
+    assert SAID.keys() == SINCE.keys()
+    word, (since, _) = chance.choice(sorted(SINCE.items()))
     lab.two.protocol = chance.randrange(OLDEST_PROTOCOL, since)
-    experiment = make.many(1, conditions=Conditions.model_validate({name: 70.0}))
-    lab.ledger.submit("e-1", experiment, expand(experiment, "e-1", [*lab.one.devices, *lab.two.devices]).jobs)
+    experiment = make.many(1, **{"workload": {"network": "squeezenet_v1_0"}, **SAID[word]})
+    assert said(experiment) >= {word}
+    jobs = expand(make.many(1), "e-1", [*lab.one.devices, *lab.two.devices]).jobs
+    lab.ledger.submit("e-1", experiment, jobs)
     assert lab.turn() == {"A"}
-    why = f"the worker of host two does not know conditions.{name}: update pocketfarm on two"
+    why = f"the worker of host two does not know {word}: update pocketfarm on two"
     eventually(lambda: any(why in each.text for each in lab.reasons()))
     lab.two.protocol = since
     assert lab.turn() == {"B"}

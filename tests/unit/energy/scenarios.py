@@ -160,6 +160,8 @@ def answers_of(profile: Profile, seed: int) -> Course:
         prompt_load=chance.uniform(0.6, 1.0),
         token_load=chance.uniform(0.2, 0.7),
         context_s=chance.choice((0.0, chance.uniform(0.1, 2.0))),
+        sequences=(texts := random.Random(seed)).randint(1, 4),
+        text_share=texts.uniform(0.05, 0.9),
     )
     return Course(
         warmup_s=chance.choice((0.0, 3.0)),
@@ -170,12 +172,13 @@ def answers_of(profile: Profile, seed: int) -> Course:
     )
 
 
-def truth_of(simulated: Simulated, prompt: int, generate: int) -> dict[str, float]:
+def truth_of(simulated: Simulated, asked: Answers) -> dict[str, float]:
     """True net energy of a token, by phase."""
     truth = simulated.truth
+    texts = truth.inferences * asked.sequences
     return {
-        "prompt": truth.prompt_j / truth.inferences / prompt,
-        "generated": truth.generated_j / truth.inferences / (generate - 1),
+        "prompt": truth.prompt_j / asked.prompt / texts,
+        "generated": truth.generated_j / (asked.generate - 1) / texts,
     }
 
 
@@ -185,4 +188,4 @@ def answered(gauge: str, course: int, seed: int, gain: float) -> tuple[Record, d
     asked = answers_of(profile, course)
     assert asked.answers is not None
     found = simulate(profile, asked, seed, (), gain)
-    return record_of(found, profile), truth_of(found, asked.answers.prompt, asked.answers.generate)
+    return record_of(found, profile), truth_of(found, asked.answers)

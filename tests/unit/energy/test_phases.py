@@ -105,15 +105,13 @@ def test_a_meter_tells_the_same(seed: int) -> None:
     )  # fmt: skip
     metered = record.model_copy(update={"series": (meter,), "power": ()})
     apart = metered.model_copy(update={"samples": tuple(_apart(metered.samples))})
-    count, whole = int(rng.integers(2, 9)), dict[str, int]()
-    side_by_side = [each.model_copy(update={"sequences": count}) for each in metered.samples]
-    several = metered.model_copy(update={"samples": tuple(side_by_side)})
-    for one, times in ((metered, 1), (apart, 1), (several, count)):
+    whole = dict[str, int]()
+    for one in (metered, apart):
         energy = block_energy(one)
         assert energy is not None and energy.source is PowerSource.METER
         found = {each.name: each for each in energy.phases}
         whole = whole or {name: each.tokens for name, each in found.items()}
-        assert {name: each.tokens for name, each in found.items()} == {name: times * n for name, n in whole.items()}
+        assert {name: each.tokens for name, each in found.items()} == whole
         for name, watts in (("prompt", prompt_w), ("generated", token_w)):
             wanted_j = (watts - idle_w) * found[name].length_s / found[name].tokens  # type: ignore[index]
             assert found[name].per_token_j.value == pytest.approx(wanted_j, rel=0.03)  # type: ignore[index]
@@ -127,9 +125,9 @@ def _apart(samples: tuple[Sample, ...]) -> list[Sample]:
     found = []
     for each in samples:
         first, last = each.token_ns[0], each.token_ns[-1]
-        base = {"seq": 0, "t_ns": 0, "index": each.index, "phase": each.phase}
+        base = {"seq": 0, "t_ns": 0, "index": each.index, "phase": each.phase, "sequences": each.sequences}
         found.append(Sample(**base, start_ns=each.start_ns, duration_ns=first - each.start_ns, prompt=each.prompt))
-        count = len(each.tokens) - 1
+        count = len(each.tokens) - each.sequences
         found.append(Sample(**base, start_ns=first, duration_ns=last - first, token_count=count))
     return found
 
@@ -147,7 +145,7 @@ def test_tokens_per_percent_of_the_battery() -> None:
         known = record.model_copy(update={"state_before": DeviceState(health=Health.READY, battery_percent=level)})
         assert asked.answers is not None
         (energy,) = [each for each in (block_energy(record) or none()).phases if each.name == "generated"]
-        net_j = truth_of(found, asked.answers.prompt, asked.answers.generate)["generated"]
+        net_j = truth_of(found, asked.answers)["generated"]
         gross_j = net_j + found.truth.idle_w * energy.length_s / energy.tokens
         volts = np.median([each.voltage_uv for each in record.power if each.voltage_uv]) / 1e6
         wanted = profile.battery.capacity_mah * 3.6 / 100 * volts / gross_j
@@ -161,11 +159,21 @@ def none() -> BlockEnergy:
 
 def test_simulated_answers_are_those_of_the_course() -> None:
     profile = profile_of("uA, 250 ms")
-    course = replace(answers_of(profile, 1), load_s=20.0, idle_s=5.0)
+    course = replace(answers_of(profile, 1), load_s=20.0, idle_s=5.0, warmup_s=0.0, scatter=0.0)
     assert course.answers is not None
-    found = simulate(profile, course, 3)
-    samples = record_of(found, profile).samples
-    for each in samples:
-        assert len(each.token_ns) == course.answers.generate and each.prompt == course.answers.prompt
-        assert all(before < after for before, after in pairwise((each.start_ns, *each.token_ns)))
-    assert found.truth.prompt_j + found.truth.generated_j <= found.truth.net_j * (1 + 1e-9)
+    alone = replace(course, answers=replace(course.answers, sequences=1))
+    speeds = []
+    for asked in (alone, course):
+        found, own = simulate(profile, asked, 3), asked.answers
+        assert own is not None
+        record = record_of(found, profile)
+        for each in record.samples:
+            assert [len(answer) for answer in each.answers] == [len(each.token_ns)] * own.sequences
+            assert len(each.token_ns) == own.generate and each.prompt == own.prompt
+            assert all(before < after for before, after in pairwise((each.start_ns, *each.token_ns)))
+        assert found.truth.prompt_j + found.truth.generated_j <= found.truth.net_j * (1 + 1e-9)
+        speeds.append((answers.prompt_per_s(record) or 0.0, answers.generated_per_s(record) or 0.0))
+    texts, share = course.answers.sequences, course.answers.text_share
+    assert texts > 1, "else it says nothing"
+    gain = np.divide(*reversed(speeds))
+    assert gain == pytest.approx((1.0, texts / (1 + share * (texts - 1))), rel=1e-3), "weights are read once for all"

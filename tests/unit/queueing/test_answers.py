@@ -9,13 +9,16 @@ import pytest
 
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api
+from orchestrator.model.errors import NotComparable
 from orchestrator.model.event import Sample
+from orchestrator.model.experiment import Workload
+from orchestrator.model.job import Cell
 from orchestrator.queueing.kept.columns import pack_requests, unpack_requests
 from orchestrator.queueing.measured import fill_times
 from orchestrator.queueing.measures import Figure, measure
 from orchestrator.queueing.oracle import theory_of
 from orchestrator.queueing.requests import Run
-from orchestrator.queueing.spec import Answer, QueueingSpec
+from orchestrator.queueing.spec import Answer, Batch, QueueingSpec
 from orchestrator.queueing.spec.inference import Inference
 from tests.unit.imports.conftest import Farm
 from tests.unit.imports.conftest import farm as farm
@@ -164,7 +167,10 @@ def measure_of(found: Run) -> Any:
 def test_speeds_are_those_of_measured_answers(farm: Farm, ledger: Ledger, seed: int) -> None:
     """Blocks of a language model in the ledger: a server has the medians of their speeds, and says whose they are."""
     rng = np.random.default_rng(seed)
-    jobs = [orchestrated.job("talks", number) for number in range(5)]
+    texts, marginal = int(rng.integers(1, 6)), float(rng.uniform(0.05, 1.0))
+    workload = Workload(language_model="m.gguf")
+    cell = Cell(workload=workload, backend=Api.CPU, options={"batch": texts} if texts > 1 else {})
+    jobs = [orchestrated.job("talks", number).model_copy(update={"cell": cell}) for number in range(5)]
     ledger.submit("talks", orchestrated.experiment(name="talks"), jobs)
     prompt_s, token_s = rng.uniform(0.1, 2.0, 5), rng.uniform(0.01, 0.2, 5)
     for job, first_s, apart_s in zip(jobs, prompt_s, token_s, strict=True):
@@ -172,17 +178,27 @@ def test_speeds_are_those_of_measured_answers(farm: Farm, ledger: Ledger, seed: 
         assert begun is not None
         at_ns = tuple(round(1e9 * (first_s + n * apart_s)) for n in range(9))
         sample = Sample(
-            seq=0, t_ns=0, index=0, phase="timed", start_ns=0, duration_ns=at_ns[-1], prompt=50, tokens=(1,) * 9,
-            token_ns=at_ns,
+            seq=0, t_ns=0, index=0, phase="timed", start_ns=0, duration_ns=at_ns[-1], prompt=50,
+            tokens=(1,) * 9 * texts, token_ns=at_ns, sequences=texts,
         )  # fmt: skip
         ledger.keep(orchestrated.record(job, attempt=begun.attempt, token=begun.token, samples=(sample,)))
     asked = {"kind": "answer", "prompt": 100, "generate": 11, "ledger": {"experiment": "talks"}}
-    filled, (used,) = fill_times(make([request_class(service=asked)]), ledger, ledger.experiment)
+    batch = {"size": texts, "marginal": marginal, "continuous": True}
+    of_all_s = float(2 * np.median(prompt_s) + 10 * np.median(token_s)) / texts
+    spec = make([request_class(rate=5 / of_all_s, service=asked)], duration=f"{300 * of_all_s} s", batch=batch)
+    filled, (used,) = fill_times(spec, ledger, ledger.experiment)
     answer = filled.classes[0].service
     assert isinstance(answer, Answer)
-    assert answer.times == pytest.approx((np.median(prompt_s) / 50, np.median(token_s)))
-    assert answer.mean == pytest.approx(2 * np.median(prompt_s) + 10 * np.median(token_s))
+    together_s = np.median(prompt_s) / 50, np.median(token_s)
+    assert np.multiply(answer.times, filled.batch.cost(texts)) == pytest.approx(together_s), "of each of them"
     assert (used.device, used.samples, used.experiment) == ("A", 5, "talks")
+    assert filled.capacity() == pytest.approx(1 / of_all_s), "where as many run, it generates what was measured"
+    done = run(filled, seed % 1000).requests.done
+    assert done.column("ended").max() == pytest.approx(len(done) * of_all_s, rel=0.02)
+    if texts > 1:
+        fewer = spec.model_copy(update={"batch": Batch(size=texts - 1)})
+        with pytest.raises(NotComparable, match=f"{texts} texts side by side, and `batch` has {texts - 1} at most"):
+            fill_times(fewer, ledger, ledger.experiment)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.model.device import DeviceState, Health
 from orchestrator.model.errors import ConditionNotMet, Unsupported
-from orchestrator.model.experiment import NEEDS, SINCE, Conditions
+from orchestrator.model.experiment import NEEDS, Conditions
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.session.conditions import SETTINGS
 from workers.session.conditions.affinity import cores_for
@@ -34,21 +34,9 @@ WANTED = Conditions.model_validate(
         "free_storage": "1 GiB",
     }
 )
-ALWAYS_SENT = {
-    "affinity", "airplane_mode", "background_stopped", "battery_percent", "battery_saver_off", "battery_temp_max",
-    "battery_temp_min", "bluetooth_off", "clocks", "free_storage", "screen_dimmed", "settled", "skin_temp_max",
-    "supply", "sync_off", "thermal_status_max",
-}  # fmt: skip
-"""The conditions that hosts of `OLDEST_PROTOCOL` know."""
 GOOD = DeviceState(
     health=Health.READY, battery_percent=50, battery_temp_c=35.0, thermal_status=1, free_storage_bytes=1 << 30
 )
-
-
-def test_an_older_host_gets_no_condition_that_it_does_not_know() -> None:
-    """It would refuse every job, also one that does not want the condition."""
-    assert Conditions().model_dump().keys() == ALWAYS_SENT, "give a new field `exclude_if` at its default"
-    assert Conditions.model_fields.keys() - ALWAYS_SENT == SINCE.keys(), "say in `SINCE` which protocol knows it"
 
 
 def test_all_is_well_at_the_thresholds() -> None:

@@ -154,16 +154,17 @@ class Layer {
         }
   }
 
-  // One row: codes are multiplied as they are, and `sums` of its groups say how far their products were moved.
-  void run_packed_row(const Task& task, const Packed& packed, const float* sums) const {
+  // Few rows: codes are multiplied as they are, and the sums of a row's groups say how far their products were moved.
+  void run_packed_rows(const Task& task, const Packed& packed) const {
     float tile[kMostTile];
     const int64_t row = packed.blocks(v_.c) * packed.bytes();
     for (int64_t pair = task.first_pair; pair < task.last_pair; ++pair) {
       const Step whole = step(0, pair, 0, v_.c, false);
       for (int64_t b = 0; b < whole.blocks; ++b)
-        nc16_kernels().packed_row(packed, reinterpret_cast<const uint8_t*>(v_.weight) + (whole.block + b) * row, panels_, sums,
-                                  packed.blocks(v_.c), tile + b * kBlock);
-      if (v_.has_bias) for (int64_t i = 0; i < whole.blocks * kBlock; ++i) tile[i] += v_.bias[whole.block * kBlock + i];
+        nc16_kernels().packed_rows(packed, reinterpret_cast<const uint8_t*>(v_.weight) + (whole.block + b) * row, panels_, v_.n,
+                                   packed.blocks(v_.c), tile + b * v_.n * kBlock);
+      if (v_.has_bias)
+        for (int64_t i = 0; i < whole.blocks * v_.n * kBlock; ++i) tile[i] += v_.bias[(whole.block + i / kBlock / v_.n) * kBlock + i % kBlock];
       finish(v_, whole, tile);
     }
   }
@@ -213,18 +214,21 @@ const float* only_row(const DenseCall& v, ThreadPool& pool) {
   return v.normed ? row_of(v, 0, pool.scratch(0, static_cast<size_t>(v.c))) : v.src;
 }
 
-// The row of a call with zeros up to whole blocks, and behind it the sums of its groups.
-const float* gather_row(const DenseCall& v, const Packed& packed, ThreadPool& pool) {
-  const int64_t columns = packed.blocks(v.c) * packed.block;
-  float* row = pool.scratch(0, static_cast<size_t>(columns + columns / packed.group));
-  if (row_of(v, 0, row) != row) std::copy_n(v.src, v.c, row);
-  std::fill(row + v.c, row + columns, 0.0f);
-  for (int64_t first = 0; first < columns; first += packed.group) {
-    float parts[kBlock] = {};
-    for (int64_t k = 0; k < packed.group; ++k) parts[k % kBlock] += row[first + k];
-    row[columns + first / packed.group] = std::accumulate(parts, parts + kBlock, 0.0f);
+// The rows of a call, each with zeros up to whole blocks, and behind it the sums of its groups.
+const float* gather_summed(const DenseCall& v, const Packed& packed, ThreadPool& pool) {
+  const int64_t columns = packed.blocks(v.c) * packed.block, stride = packed.summed(packed.blocks(v.c));
+  float* const rows = pool.scratch(0, static_cast<size_t>(v.n * stride));
+  for (float* row = rows; row < rows + v.n * stride; row += stride) {
+    const float* from = row_of(v, (row - rows) / stride, row);
+    if (from != row) std::copy_n(from, v.c, row);
+    std::fill(row + v.c, row + columns, 0.0f);
+    for (int64_t first = 0; first < columns; first += packed.group) {
+      float parts[kBlock] = {};
+      for (int64_t k = 0; k < packed.group; ++k) parts[k % kBlock] += row[first + k];
+      row[columns + first / packed.group] = std::accumulate(parts, parts + kBlock, 0.0f);
+    }
   }
-  return row;
+  return rows;
 }
 
 void compute(const DenseCall& v, const Packed* packed, ThreadPool& pool) {
@@ -238,14 +242,15 @@ void compute(const DenseCall& v, const Packed* packed, ThreadPool& pool) {
   // Threads share out rows where there are enough: they are those that each wrote in the step before.
   const int64_t across = !packed && tiles >= 2 * threads ? threads : 1;
   const int64_t down = in_parts ? 1 : std::min(pairs, std::max<int64_t>(1, wanted / across));
+  const bool few = packed && v.n <= std::min<int64_t>(kPackedRows, kernels.pixels);
   const int64_t gathered = v.n == 1 ? 0 : width * v.n, unpacked = packed ? kernels.blocks * unpacked_columns(v) * kBlock : 0;
   // A row alone lies as it should.
-  const float* panels = v.n > 1 ? gather(v, tiles, width, pool, unpacked) : packed ? gather_row(v, *packed, pool) : only_row(v, pool);
+  const float* panels = few ? gather_summed(v, *packed, pool) : v.n > 1 ? gather(v, tiles, width, pool, unpacked) : only_row(v, pool);
   const Layer layer(v, panels, tiles, width);
   pool.each(down * across, [&](int64_t i, int thread) {
     const int64_t group = i / down, part = i % down;
     const Task task{tiles * group / across, tiles * (group + 1) / across, pairs * part / down, pairs * (part + 1) / down};
-    if (packed && v.n == 1) return layer.run_packed_row(task, *packed, panels + packed->blocks(v.c) * packed->block);
+    if (few) return layer.run_packed_rows(task, *packed);
     if (packed) return layer.run_packed(task, *packed, pool.scratch(thread, static_cast<size_t>(gathered + unpacked)) + gathered);
     in_parts ? layer.run_in_parts(task) : layer.run(task);
   }, work);

@@ -57,8 +57,8 @@ struct Nc16Kernels {
   void (*product)(const Product& product);
   // Blocks of a panel of packed weights from `from` on: out (blocks, weights of a block, 16).
   void (*unpack)(const Packed& packed, const uint8_t* from, int64_t blocks, float* out);
-  // The product of a row with them: values (columns of all blocks), and the sums of each group; out (16).
-  void (*packed_row)(const Packed& packed, const uint8_t* from, const float* values, const float* sums, int64_t blocks, float* out);
+  // The product of one to kPackedRows rows with them, each values (columns of all blocks) and the sums of each group; out (rows, 16).
+  void (*packed_rows)(const Packed& packed, const uint8_t* from, const float* values, int64_t rows, int64_t blocks, float* out);
   // Rows [first, last) of one block: src (h, w, 16), weight (kh * kw, 16), out and residual (last - first, ow, 16).
   void (*depthwise_rows)(const Window& window, const float* src, const float* weight, int64_t first, int64_t last, float* out,
                          const Epilogue& epilogue);

@@ -25,8 +25,10 @@ struct Packed {
     return scale_bytes() + offset_bytes() + group_bytes() * (factors() + offset_factors() + zeros()) + block * kBlock * bits / 8;
   }
   int64_t blocks(int64_t columns) const { return (columns + block - 1) / block; }
+  int64_t summed(int64_t blocks) const { return blocks * (block + block / group); }  // floats of a row and of its groups' sums
 };
 
 constexpr int64_t kMostPackedBlock = 256;
+constexpr int64_t kPackedRows = 4;  // that meet a code while it is in a register
 
 }  // namespace pocketfarm::cpu

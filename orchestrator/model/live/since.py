@@ -1,0 +1,36 @@
+"""The words of an experiment that hosts of an older protocol do not know: such a host would refuse its jobs time and
+again, or run them as if the word were not there, and report figures of something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from orchestrator.model.experiment import Experiment
+
+
+def _axes(of: Experiment) -> set[str]:
+    return {*of.matrix.options, *(of.sides.overridden if of.sides else ())}
+
+
+SINCE: dict[str, tuple[int, Callable[[Experiment], object]]] = {
+    "conditions.stop_temp": (9, lambda of: of.conditions.stop_temp is not None),
+    "engine.models": (9, lambda of: of.engine and of.engine.models),
+    "engine.builds": (9, lambda of: of.engine and of.engine.builds),
+    "sides.engine": (9, lambda of: any(side.engine for _, side in of.sides or ())),
+    "matrix.ENGINE.AXIS": (9, lambda of: any("." in name for name in _axes(of))),
+    "workload.model": (9, lambda of: any(each.model for each in of.every_workload)),
+    "workload.language_model": (10, lambda of: of.workload.language_model),
+    "workload.batch": (12, lambda of: of.workload.language_model and "batch" in _axes(of)),
+}
+"""The first protocol of the hosts that know a word, and whether an experiment says it; all other words are as old as
+`OLDEST_PROTOCOL`."""
+
+
+def said(experiment: Experiment) -> frozenset[str]:
+    """Return the words of the table that an experiment says."""
+    return frozenset(word for word, (_, says) in SINCE.items() if says(experiment))
+
+
+def unknown(protocol: int) -> frozenset[str]:
+    """Return the words of the table that a host of this protocol does not know."""
+    return frozenset(word for word, (since, _) in SINCE.items() if protocol < since)
