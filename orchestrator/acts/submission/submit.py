@@ -111,12 +111,12 @@ def submit(
     settings = acting.site.settings
     uploads = Uploads(settings.state, project, settings.project_files_bytes)
     with nullcontext(base) if base is not None else sent_folder(experiment, files or {}, uploads) as folder:
-        experiment = prepare(experiment, folder, Artifacts(settings.state))
+        experiment = prepare(experiment, folder, Artifacts(settings.state), project)
     stem = f"{experiment.name}-{content_hash(experiment)[:8]}"
     latest, following = _ids(stem, ledger.listed.projects(stem), project)
     if latest is not None and not again and not (row := ledger.experiment(latest)).finished:
         return Submission(latest, _stored(ledger, row), resumed=True)
-    devices = with_notes(inventory.devices(), ledger.standing.noted())
+    devices = with_notes(inventory.devices(), ledger.standing.noted(), frozenset([project]))
     expansion = expand(experiment, following, _open_to(project, devices, ledger))
     check_waiting(ledger, project, len(expansion.jobs))
     if not expansion.jobs:

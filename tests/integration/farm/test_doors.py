@@ -34,7 +34,7 @@ from .test_http_api import Lab, lab
 
 __all__ = ["lab"]
 SHOWN = [
-    "status", "status {}", "results {}", "results {} --setup", "job {job}", "devices", "devices A", "devices nothing",
+    "status", "status {}", "results {}", "results {} --setup", "job {job}", "devices", "devices A", "devices nothing", "engines",
     "export {} --what samples --format json -o -", "export {} --format csv -o -", "watch {}", "report {} -o -",
     "people list", "projects list", "tokens list", "tokens list anna", "links list", "webhooks list",
     "devices reservations", "audit --last 3",
