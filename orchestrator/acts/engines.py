@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from orchestrator.acts.access.projects import check_project
+from orchestrator.acts.access.storage import Storage
 from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import UnknownName
@@ -47,11 +48,14 @@ def add_engine(
     acting: Acting, engine: str, folder: Path, abi: str, programs: Sequence[str], version: str = "", project: str = ""
 ) -> Brought:
     """Keep a folder with one of these programs for an ABI, in the place of an earlier one, for experiments of all or of
-    a project that are submitted from now on. Raises ModelFileError for a folder that could not run, UnknownName."""
+    a project that are submitted from now on. Raises ModelFileError for a folder that could not run, NotAllowed beyond
+    the project's storage, UnknownName."""
     builds = _builds(acting, project)
     artifacts = Artifacts(acting.site.settings.state)
     build = read_folder(folder, engine, abi, programs, version, artifacts)
     is_new = not builds.has(build)
+    if is_new and project:
+        Storage.of(acting.ledger, acting.site.settings, project).let(artifacts.sizes_in(build.model_dump_json()))
     if is_new:
         acting.effects.append(partial(builds.keep, build))
     return Brought(engine, abi, version, build.program, len(build.files), build.bytes, project, is_new)

@@ -30,6 +30,7 @@ from dashboards.web.access import token_of
 from farm.web.app import Hosts
 from farm.web.pages import Listening, app_of, config_of
 from orchestrator.acts import ACTS, RIGHTS
+from orchestrator.acts.access.storage import Storage
 from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.acts.submission.uploads import Held, Uploads
@@ -617,11 +618,15 @@ def test_what_is_no_file_of_its_hash_or_too_much_is_refused(
     assert not stored.exists(), "nobody used it for a while"
 
 
+def storage_of(state: Path, most: int) -> Storage:
+    return Storage(Settings(state=state, project_files_bytes=most), "vision", 0, lambda: ([], 0))
+
+
 def test_files_that_come_at_the_same_time_share_the_storage(seed: int, tmp_path: Path) -> None:
     chance, count = random.Random(seed), random.Random(seed).randint(2, 6)
     contents = [chance.randbytes(chance.randint(1, 1000)) for _ in range(count)]
     most = chance.randint(max(map(len, contents)), sum(map(len, contents)) - 1)
-    uploads, stored = Uploads(tmp_path, "vision", most), 0
+    uploads, stored = Uploads(storage_of(tmp_path, most)), 0
     gone = tmp_path / "uploads" / "vision" / "gone"
     gone.parent.mkdir(parents=True)
     gone.symlink_to("nothing")  # as a file that another request removes between a look at the folder and one at it
@@ -644,7 +649,7 @@ def test_files_that_come_at_the_same_time_share_the_storage(seed: int, tmp_path:
 def test_a_file_that_becomes_whole_between_two_looks_is_there(
     look: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    uploads, name, asked, stat = Uploads(tmp_path, "vision", 1000), "a" * 64, itertools.count(), Path.stat
+    uploads, name, asked, stat = Uploads(storage_of(tmp_path, 1000)), "a" * 64, itertools.count(), Path.stat
     whole = tmp_path / "uploads" / "vision" / name
     whole.parent.mkdir(parents=True)
 

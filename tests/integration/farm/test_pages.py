@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import os
 import re
 import tempfile
 import threading
@@ -46,6 +47,8 @@ from workers.discovery.crash_recovery import left_behind
 from workers.session.saved_settings import SavedSettings
 
 READY = Health.READY
+FIREFOX = "POCKETFARM_TEST_FIREFOX"
+"""The variable with the path of a Firefox: pages are read in it, too. It takes half a minute."""
 HOSTILE = '"><script>document.title="owned"</script><img src=x onerror=alert(1)>{{ 7*7 }}'
 GROUP = HOSTILE.replace("/", "")
 Answer = tuple[int, http.client.HTTPMessage, str]
@@ -146,6 +149,18 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+@contextmanager
+def firefox(scheme: str) -> Iterator[Browser]:
+    """Debian's or Mozilla's own Firefox, over WebDriver BiDi, which chooses light or dark for all its pages."""
+    if not (binary := os.environ.get(FIREFOX)):
+        pytest.skip(f"{FIREFOX} names no firefox: pages are read in Chromium alone")
+    prefs = {"layout.css.prefers-color-scheme.content-override": ["dark", "light"].index(scheme)}
+    with sync_playwright() as driver:
+        started = driver.firefox.launch(channel="moz-firefox", executable_path=binary, firefox_user_prefs=prefs)
+        yield started
+        started.close()
+
+
 @pytest.fixture
 def browser(chromium: Browser) -> Iterator[Page]:
     """A page of a context of its own, which notes what a page must not do."""
@@ -171,15 +186,29 @@ def addresses(pages: Farm) -> list[str]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("width", "scheme", "every"), [(1280, "light", 1), (390, "dark", 2)])
+LOOKS = [(1280, "light", 1), (390, "dark", 2)]
+
+
+@pytest.mark.parametrize(("width", "scheme", "every"), LOOKS)
 def test_every_page_is_readable_by_everybody(
     pages: Farm, chromium: Browser, width: int, scheme: Any, every: int
 ) -> None:
+    readable(pages, chromium, width, every, scheme, scheme)
+
+
+@pytest.mark.parametrize(("width", "scheme", "every"), LOOKS)
+def test_every_page_is_readable_in_a_second_browser(pages: Farm, width: int, scheme: str, every: int) -> None:
+    with firefox(scheme) as found:
+        readable(pages, found, width, every, scheme, "null")
+
+
+def readable(pages: Farm, browser: Browser, width: int, every: int, scheme: str, asked: Any) -> None:
     """Desk and phone, light and dark, without a session and with all forms open: axe-core finds nothing, nothing runs
     over the edge, nothing is run."""
     faults: list[str] = []
-    context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=asked)
     page = context.new_page()
+    assert page.evaluate(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
     page.on("pageerror", lambda error: faults.append(str(error)))
     if width == 390:
         signed_in(page, pages)
