@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import io
-import os
 import re
 import tempfile
 import threading
@@ -35,6 +34,7 @@ from orchestrator.model.experiment import Conditions
 from orchestrator.model.people import Kind, Role
 from orchestrator.model.record import Outcome
 from orchestrator.model.rights import Terms
+from tests.integration.farm.second_browser import firefox
 from tests.integration.farm.test_up import Up, farm
 from tests.integration.orchestrator.ledgers import begun, record_of
 from tests.servers import required
@@ -47,8 +47,6 @@ from workers.discovery.crash_recovery import left_behind
 from workers.session.saved_settings import SavedSettings
 
 READY = Health.READY
-FIREFOX = "POCKETFARM_TEST_FIREFOX"
-"""The variable with the path of a Firefox: pages are read in it, too. It takes half a minute."""
 HOSTILE = '"><script>document.title="owned"</script><img src=x onerror=alert(1)>{{ 7*7 }}'
 GROUP = HOSTILE.replace("/", "")
 Answer = tuple[int, http.client.HTTPMessage, str]
@@ -149,18 +147,6 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@contextmanager
-def firefox(scheme: str) -> Iterator[Browser]:
-    """Debian's or Mozilla's own Firefox, over WebDriver BiDi, which chooses light or dark for all its pages."""
-    if not (binary := os.environ.get(FIREFOX)):
-        pytest.skip(f"{FIREFOX} names no firefox: pages are read in Chromium alone")
-    prefs = {"layout.css.prefers-color-scheme.content-override": ["dark", "light"].index(scheme)}
-    with sync_playwright() as driver:
-        started = driver.firefox.launch(channel="moz-firefox", executable_path=binary, firefox_user_prefs=prefs)
-        yield started
-        started.close()
-
-
 @pytest.fixture
 def browser(chromium: Browser) -> Iterator[Page]:
     """A page of a context of its own, which notes what a page must not do."""
@@ -193,25 +179,35 @@ LOOKS = [(1280, "light", 1), (390, "dark", 2)]
 def test_every_page_is_readable_by_everybody(
     pages: Farm, chromium: Browser, width: int, scheme: Any, every: int
 ) -> None:
-    readable(pages, chromium, width, every, scheme, scheme)
+    context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page, faults = context.new_page(), list[str]()
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    if width == 390:
+        signed_in(page, pages)
+    faults += faults_of(page, pages, width, scheme, every)
+    context.close()
+    assert faults == []
 
 
 @pytest.mark.parametrize(("width", "scheme", "every"), LOOKS)
 def test_every_page_is_readable_in_a_second_browser(pages: Farm, width: int, scheme: str, every: int) -> None:
-    with firefox(scheme) as found:
-        readable(pages, found, width, every, scheme, "null")
+    with firefox(scheme, width, 900) as page:
+        if width == 390:
+            page.goto(f"{pages.url}/sign-in#{pages.token}")
+            page.evaluate(
+                "[...document.querySelectorAll('button')].find(each => each.textContent === 'Sign in').click()"
+            )
+            eventually(lambda: page.evaluate("document.body.innerText.includes('Sign out')"))
+        assert faults_of(page, pages, width, scheme, every) == []
 
 
-def readable(pages: Farm, browser: Browser, width: int, every: int, scheme: str, asked: Any) -> None:
+def faults_of(page: Any, pages: Farm, width: int, scheme: str, every: int) -> list[str]:
     """Desk and phone, light and dark, without a session and with all forms open: axe-core finds nothing, nothing runs
     over the edge, nothing is run."""
     faults: list[str] = []
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=asked)
-    page = context.new_page()
-    assert page.evaluate(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    looks = f"innerWidth === {width} && matchMedia('(prefers-color-scheme: {scheme})').matches"
+    assert page.evaluate(looks)
     if width == 390:
-        signed_in(page, pages)
         pages.ledger.people.add("berta", Kind.PERSON)
         pages.ledger.people.tokens.make("berta", Role.VIEW, "", HOSTILE, None)
     of_people = ["/people/berta", "/people", f"/people/{quote(GROUP, safe='')}", "/me", "/projects"] * (width == 390)
@@ -222,11 +218,10 @@ def readable(pages: Farm, browser: Browser, width: int, every: int, scheme: str,
         found = Axe().run(page).response["violations"] if number % every == 0 else []
         faults += [f"{address}: {each['id']} {each['nodes'][0]['html']}" for each in found]
         faults += [f"{address}: {over} px over the edge"] * (over > 0)
-        foreign = page.locator("main :not(picture) > img").count() > 0
-        faults += [f"{address}: owned"] * (page.title() == "owned" or foreign)
-    context.close()
+        owned = "document.title === 'owned' || document.querySelector('main :not(picture) > img') !== null"
+        faults += [f"{address}: owned"] * page.evaluate(owned)
     pages.ledger.people.end("berta")
-    assert faults == []
+    return faults
 
 
 def test_the_farm_tells_the_address_of_its_api(pages: Farm) -> None:
