@@ -15,15 +15,15 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
     "kernels": 49_780,  # 95: texts side by side; 325: prompts of packed weights; 100: tables in parts
-    "orchestrator": 58_535,  # 160: engines, labels and storage of projects; 35: texts side by side; 545: any host's phones by hand, imports; 3_100: people
+    "orchestrator": 58_535,  # 160: engines, labels, storage of projects; 545: any host's phones by hand; 3_100: people
     "workers": 18_950,  # 25: texts side by side; 310: language models of packages; 1_000: tools
     "device_agent": 19_665,  # 80: runs are followed; 65: memory of a tree; 335: packed weights; 440: generation
     "virtual_phones": 8_310,  # 50: a screen; 55: phases of power
     "farm": 14_585,  # 10: rows of tokens; 175: groups, certificates, proxies; 935: log in from afar
-    "dashboards": 7_025,  # 80: engines as an answer; 260: pages of people, projects; 315: log-in by a provider; 965: people
+    "dashboards": 7_025,  # 80: engines as an answer; 260: pages of people; 315: log-in by a provider; 965: people
     "client": 445,
     "benchmarks": 12_025,  # 45: people in pairs of turns; 60: pairs of engines; 210: people; 350: tokens
-    "tests": 84_945,  # 310: a second browser, storage, what projects own; 240: pages of people, compose; 95: texts side by side; 500: hosts distrusted; 1_600: shares
+    "tests": 84_945,  # 310: a second browser, storage, what projects own; 500: hosts distrusted; 1_600: shares
 }
 
 
