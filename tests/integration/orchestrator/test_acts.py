@@ -304,7 +304,7 @@ def test_an_act_leaves_one_row_with_its_actor_and_its_words_or_nothing(act: str,
 
 
 def test_experiments_get_the_engines_of_their_project_else_of_the_farm(stage: Stage, seed: int) -> None:
-    """What another project brought nobody gets; what is removed in one place stays in the others."""
+    """Nobody gets what another project brought; what is removed in one place stays in the others."""
     chance, places, abis = random.Random(seed), ("", "vision", "speech"), ("arm64-v8a", "x86", "x86_64")
     stage.ledger.people.add_project("speech", "")
     brought: dict[tuple[str, str], str] = {}

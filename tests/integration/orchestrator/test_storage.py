@@ -1,4 +1,4 @@
-"""What a project keeps at the farm, of every kind, has one count and one bound."""
+"""All that a project keeps at the farm, of every kind, has one count and one bound."""
 
 from __future__ import annotations
 
