@@ -27,6 +27,7 @@ from orchestrator.model.rights import Link, Person, Place, Project, Right, Token
 from orchestrator.report.content import Content
 
 from .asked import Asked
+from .engines import engines as engines
 from .reading import First, Most, Name, Page, Word, cut, page, read
 from .shared import Shared
 
@@ -268,7 +269,7 @@ def _devices(asked: Asked, *, needed: bool = False) -> list[Device] | None:
     """Return the devices; None where no farm runs. Raises ServiceDown where they are `needed`."""
     try:
         inventory = Inventory(asked.sources.redis())
-        return devices_for_work(inventory.devices(), inventory.hosts(), asked.ledger)
+        return devices_for_work(inventory.devices(), inventory.hosts(), asked.ledger, asked.actor.grants.visible)
     except ServiceDown:
         if needed:
             raise

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from dashboards.answers.asked import Asked
 from dashboards.answers.reading import Word
 from orchestrator.acts.access.projects import check_project
+from orchestrator.acts.access.storage import Storage
 from orchestrator.acts.submission.uploads import Held, Uploads
 from orchestrator.model.people import COMMON, Role
 from orchestrator.model.rights import Place, Right
@@ -74,8 +75,7 @@ async def send(
 def _of(asked: Asked, project: str) -> Uploads:
     asked.let(SENDS, [Place(project, asked.actor.who)], project)
     check_project(asked.ledger, project)
-    settings = asked.site().settings
-    return Uploads(settings.state, project, settings.project_files_bytes)
+    return Uploads(Storage.of(asked.ledger, asked.site().settings, project))
 
 
 def _noted(asked: Asked, sha256: str, said: str) -> None:

@@ -1,4 +1,4 @@
-"""The engines' builds that people brought to the farm: one for each engine and ABI, kept by hash."""
+"""The engines' builds that people brought, for all or for a project: one for each engine and ABI, kept by hash."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from orchestrator.system.durable_files import write_durably
 class EngineBuilds:
     """The builds that experiments of now get; those of before name theirs by hash, among the farm's files."""
 
-    def __init__(self, artifacts: Artifacts) -> None:
+    def __init__(self, artifacts: Artifacts, project: str = "") -> None:
+        """`project`: it has builds of its own, before those of the farm, which are everybody's; empty: these alone."""
         self._artifacts = artifacts
-        self._folder = artifacts.folder / "engines"
+        self._folder = artifacts.folder / ("engines-of" if project else "engines") / project
+        self._of_farm = EngineBuilds(artifacts) if project else None
 
     def put(self, build: EngineBuild) -> str:
         """Keep it for who names it by its SHA-256, which is returned."""
@@ -37,13 +39,16 @@ class EngineBuilds:
             path.unlink(missing_ok=True)
 
     def all(self) -> list[EngineBuild]:
-        """Return every build, by engine and ABI. Raises ModelFileError where a kept one is damaged."""
-        return [
-            EngineBuild.read(self._artifacts.path(sha256)) for of in self.named().values() for sha256 in of.values()
-        ]
+        """Return its own builds, by engine and ABI. Raises ModelFileError where a kept one is damaged."""
+        return [EngineBuild.read(self._artifacts.path(sha256)) for of in self.own().values() for sha256 in of.values()]
 
     def named(self) -> dict[str, dict[str, str]]:
-        """Return the SHA-256 of each, by engine and ABI."""
+        """Return the SHA-256 of each that experiments get, by engine and ABI: of one's own, else of the farm."""
+        found = self._of_farm.own() if self._of_farm else {}
+        return found | {engine: {**found.get(engine, {}), **of} for engine, of in self.own().items()}
+
+    def own(self) -> dict[str, dict[str, str]]:
+        """Return the SHA-256 of each of the project alone, or of the farm."""
         found: dict[str, dict[str, str]] = {}
         for path in sorted(self._folder.glob("*/*")):
             if path.suffix != ".partial":

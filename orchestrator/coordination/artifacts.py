@@ -78,6 +78,11 @@ class Artifacts:
                 found |= set(EngineBuild.read(self.path(build)).files.values())
         return found
 
+    def sizes_in(self, text: str) -> dict[str, int]:
+        """Return the bytes of the kept files that a text names, by their SHA-256."""
+        found = {sha256: self._place(sha256) for sha256 in set(_SHA256.findall(text))}
+        return {sha256: place.stat().st_size for sha256, place in found.items() if place.is_file()}
+
     def receive(self, source: SupportsRead, sha256: str) -> None:
         """Keep what somebody sends under the hash that it must have. Raises OSError, ValueError for another hash."""
         self._place(sha256)

@@ -32,7 +32,7 @@ from orchestrator.model.record import Outcome
 from .guard.column_types import Number, Time, Token, Word
 from .rows import HostState, JobState
 
-SCHEMA_VERSION = 29
+SCHEMA_VERSION = 30
 
 METADATA = MetaData()
 

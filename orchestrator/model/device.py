@@ -264,10 +264,22 @@ class DeviceNote(Model):
     """The words of people on a device."""
 
     labels: tuple[str, ...] = ()
-    """`KEY=VALUE`, each key once, by key."""
+    """`KEY=VALUE`, or `PROJECT/KEY=VALUE` of a project's, each key once, by key."""
     note: str = ""
     owner: str = ""
     """The person or group whose it is."""
+
+    def seen_by(self, projects: frozenset[str] | None) -> DeviceNote:
+        """Return it without the labels of other projects than these; None: of none."""
+        if projects is None or all(project_of(each) in ("", *projects) for each in self.labels):
+            return self
+        labels = tuple(each for each in self.labels if project_of(each) in ("", *projects))
+        return self.model_copy(update={"labels": labels})
+
+
+def project_of(label: str) -> str:
+    """Return the project whose label it is; empty: the farm's."""
+    return label.partition("=")[0].rpartition("/")[0]
 
 
 class Device(Model):

@@ -163,12 +163,15 @@ class Terms:
     """The most that it may use in a week; 0: no limit."""
     most_waiting: int = 0
     """The most jobs that may wait; 0: no limit."""
+    storage_gib: float = 0.0
+    """The most that its files and records may take; 0: no limit but the usual one of what is sent."""
 
     @property
     def text(self) -> str:
         """`a share of 2, 40 phone-hours a week, 1000 jobs that wait`."""
         limits = [f"{self.phone_hours:g} phone-hours a week"] * bool(self.phone_hours)
         limits += [f"{self.most_waiting} jobs that wait"] * bool(self.most_waiting)
+        limits += [f"{self.storage_gib:g} GiB of files and records"] * bool(self.storage_gib)
         return ", ".join([f"a share of {self.share:g}", *limits])
 
 

@@ -84,7 +84,7 @@ class NightLedger:
         return judged(night, Findings(now, self._measured(night), jobs, devices))
 
     def _devices(self) -> list[Device]:
-        return devices_for_work(self._inventory.devices(), self._inventory.hosts(), self._ledger)
+        return devices_for_work(self._inventory.devices(), self._inventory.hosts(), self._ledger, frozenset())
 
     def _experiments(self, waves: Iterable[Wave]) -> Iterable[ExperimentRow]:
         """Yield the experiments that are there."""

@@ -143,7 +143,7 @@ class Settings(BaseSettings):
     """Addresses by name, as JSON, that suites may name under `tell`: `{"team": "slack://TOKEN/#nights"}`; so that no
     secret stands in a suite's file."""
     project_files_bytes: int = Field(default=50 << 30, ge=0)
-    """The most bytes of files that a project may have sent for its experiments (`PUT /files`)."""
+    """The most bytes that a project without a limit of its own may keep when it sends files (`PUT /files`)."""
     celery_events: bool = True
     """True if workers send Celery's events and obey its remote control, for Flower, `celery inspect` and the like."""
     tick_s: float = 0.25

@@ -7,9 +7,10 @@ from typing import Any
 
 from dashboards.web.page import Asked, Page
 from orchestrator.energy import battery_draw_a
-from orchestrator.model.device import Device
+from orchestrator.model.device import Device, DeviceNote
 from orchestrator.model.errors import UnknownName
 from orchestrator.model.live.complaints import complaints
+from orchestrator.model.rights import Place
 from orchestrator.report import wording
 
 from .fleet import row_of
@@ -50,7 +51,8 @@ def device(asked: Asked) -> Page:
         "enrolment": lane.device.enrolment if lane else None,
         "complaints": complaints(lane.device.state) if lane else [],
         "past": past,
-        "noted": ledger.standing.noted().get(serial),
+        "noted": ledger.standing.noted().get(serial, DeviceNote()).seen_by(asked.projects),
+        "of_farm": Place(""),
         "was": ledger.standing.history(serial)[:MOST],
     }
     return Page("device.html.j2", serial, "fleet", data)

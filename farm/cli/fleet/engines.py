@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from farm.access import COMMAND_LINE, open_inventory, open_site, settings_of, user_by
+from farm.access import COMMAND_LINE, open_site, settings_of, user_by
 from farm.cli.output import JsonOption, StateOption, argument, option, out, print_json, show_done
+from farm.doors import open_door
 from orchestrator.model.errors import UnknownName
 
 if TYPE_CHECKING:
-    from orchestrator.model.device import Device
-    from orchestrator.model.engine_build import EngineBuild
+    from dashboards.answers.engines import EngineNow
     from workers.engines import Engine
     from workers.engines.packaged import PackagedEngine
 
 NameArgument = Annotated[str, argument("NAME", "The engine, as `farm engines` lists it.")]
+ProjectOption = Annotated[str, option("--project NAME", "The project whose it is; else it is everybody's.")]
 
 group = typer.Typer(
     name="engines",
@@ -42,55 +43,31 @@ def register(app: typer.Typer) -> None:
 def listed(context: typer.Context, state: StateOption = None, as_json: JsonOption = False) -> None:
     if context.invoked_subcommand is not None:
         return
-    from orchestrator.acts.engine_builds import EngineBuilds
-    from orchestrator.coordination.artifacts import Artifacts
+    from dashboards.answers import answers
     from orchestrator.report.listing import Listing
-    from orchestrator.report.wording import memory_size
 
-    settings = settings_of(state)
-    found, builds = open_inventory(settings).devices(), EngineBuilds(Artifacts(settings.state)).all()
-    engines = {each.name: each for device in found for each in device.engines}
-    brought = {name: [build for build in builds if build.engine == name] for name in engines}
-    why = {each.name: each.missing for device in found for each in device.engines if each.missing}
-
-    def runs(name: str) -> list[str]:
-        abis = {build.abi for build in brought[name]}
-        has = {d.serial: each for d in found for each in d.engines if each.name == name and not each.missing}
-        return sorted(d.serial for d in found if d.serial in has and (not has[d.serial].brought or d.facts.abi in abis))
-
-    def missing(name: str) -> str:
-        add_it = f"bring its program: `farm engines add {name} FOLDER --abi ABI`"
-        return why.get(name, "") or add_it * (engines[name].brought and not runs(name))
-
+    with open_door(state, running=True) as door:
+        found = door.every(answers.engines)
     if as_json:
-        rows = [
-            {
-                "engine": name, "takes": engine.takes, "devices": runs(name), "missing": missing(name),
-                "axes": [axis.model_dump(mode="json") for axis in engine.axes],
-                "builds": [_row(build, found) for build in brought[name]],
-            }
-            for name, engine in sorted(engines.items())
-        ]  # fmt: skip
-        print_json(rows)
+        print_json(found)
         return
-
-    def where(name: str) -> str:
-        on = runs(name)
-        devices = "all" if len(on) == len(found) else ", ".join(on) or f"none: {missing(name)}"
-        return "; ".join((devices, *(f"{b.abi} {b.version or '?'}, {memory_size(b.bytes)}" for b in brought[name])))
-
+    every = {serial for each in found for serial in each.devices}
     told = [
-        (name, ", ".join(engine.takes), ", ".join(axis.name for axis in engine.axes), escape(where(name)))
-        for name, engine in sorted(engines.items())
+        (each.engine, ", ".join(each.takes), ", ".join(axis["name"] for axis in each.axes), escape(_where(each, every)))
+        for each in found
     ]
     out().print(Listing(("engine", "workloads", "axes ENGINE.AXIS", "devices; folders"), told))
 
 
-def _row(build: EngineBuild, devices: list[Device]) -> dict[str, object]:
-    serials = [each.serial for each in devices if each.facts.abi == build.abi]
-    return {
-        **build.model_dump(mode="json", exclude={"engine", "files"}), "files": len(build.files), "devices": serials
-    }  # fmt: skip
+def _where(engine: EngineNow, every: set[str]) -> str:
+    from orchestrator.report.wording import memory_size
+
+    devices = "all" if every == {*engine.devices} else ", ".join(engine.devices) or f"none: {engine.missing}"
+    folders = (
+        f"{each.abi} {each.version or '?'}, {memory_size(each.bytes)}{', of ' * bool(each.project)}{each.project}"
+        for each in engine.builds
+    )
+    return "; ".join((devices, *folders))
 
 
 def install(
@@ -131,6 +108,7 @@ def add(
     folder: Annotated[Path, argument("FOLDER", "With the engine's benchmark and libraries.")],
     abi: Annotated[str, option("--abi", "The ABI that it is built for, e.g. arm64-v8a.")],
     version: Annotated[str, option("--version", "Its version, where its output does not tell it.")] = "",
+    project: ProjectOption = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -152,10 +130,12 @@ def add(
         )
     with open_site(settings, new=True) as site:
         who, programs = user_by(COMMAND_LINE), known[name].programs
-        show_done(acts.engines.add_engine(site, who, name, folder, abi, programs, version), as_json=as_json)
+        show_done(acts.engines.add_engine(site, who, name, folder, abi, programs, version, project), as_json=as_json)
 
 
-def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
+def remove(
+    name: NameArgument, project: ProjectOption = "", state: StateOption = None, as_json: JsonOption = False
+) -> None:
     """Remove an engine's packages from this machine, or its folders from the farm. Blocks that name it are excluded
     from then on, with the reason.
 
@@ -169,7 +149,7 @@ def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = 
     settings = settings_of(state)
     if any(each.name == name for each in _engines(settings.state) if isinstance(each, FolderEngine)):
         with open_site(settings, new=True) as site:
-            show_done(acts.engines.remove_engine(site, user_by(COMMAND_LINE), name), as_json=as_json)
+            show_done(acts.engines.remove_engine(site, user_by(COMMAND_LINE), name, project), as_json=as_json)
         return
     engine, _, version = name.partition("==")
     of = _packaged(engine, settings.state).environment

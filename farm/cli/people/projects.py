@@ -18,6 +18,9 @@ HoursOption = Annotated[
     float | None, option("--phone-hours NUMBER", "The phone-hours that it may use in a week; 0: no limit.")
 ]
 WaitingOption = Annotated[int | None, option("--waiting NUMBER", "The jobs of it that may wait; 0: no limit.")]
+StorageOption = Annotated[
+    float | None, option("--storage-gib NUMBER", "What its files and records may take; 0: no limit.")
+]
 
 group = typer.Typer(
     name="projects",
@@ -40,6 +43,7 @@ def add(
     share: ShareOption = None,
     phone_hours: HoursOption = None,
     waiting: WaitingOption = None,
+    storage: StorageOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -50,7 +54,7 @@ def add(
     from orchestrator import acts
 
     with open_door(state) as door:
-        done = door.act(acts.projects.add_project, name, note, share, phone_hours, waiting)
+        done = door.act(acts.projects.add_project, name, note, share, phone_hours, waiting, storage)
     show_done(done, as_json=as_json)
 
 
@@ -60,6 +64,7 @@ def set_(
     share: ShareOption = None,
     phone_hours: HoursOption = None,
     waiting: WaitingOption = None,
+    storage: StorageOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -70,7 +75,7 @@ def set_(
     from orchestrator import acts
 
     with open_door(state) as door:
-        done = door.act(acts.projects.set_project, name, note, share, phone_hours, waiting)
+        done = door.act(acts.projects.set_project, name, note, share, phone_hours, waiting, storage)
     show_done(done, as_json=as_json)
 
 

@@ -35,14 +35,15 @@ class Opened(Done):
 @act(ADMINISTERS)
 def add_project(
     acting: Acting, name: str, note: str = "", share: Figure | None = None, phone_hours: Figure | None = None,
-    most_waiting: int | None = None,
+    most_waiting: int | None = None, storage_gib: Figure | None = None,
 ) -> Opened:  # fmt: skip
     """Add a project with a share of the farm beside others' (None: 1), and limits: phone-hours a week, jobs that may
-    wait (None or 0: no limit). Raises SpecError where there is one of this name, or a figure is out of range."""
+    wait, GiB of files and records (None or 0: no limit). Raises SpecError where there is one of this name, or a figure
+    is out of range."""
     check_name("project", name)
     if name in _projects(acting.ledger):
         raise SpecError(f"there is a project {name} already", remedy="give another name; `farm projects list` has all")
-    terms = _changed(USUAL, share, phone_hours, most_waiting)
+    terms = _changed(USUAL, share, phone_hours, most_waiting, storage_gib)
     acting.ledger.people.add_project(name, note, terms)
     return Opened(name, terms)
 
@@ -62,28 +63,25 @@ class Changed(Settled):
 @act(ADMINISTERS)
 def set_project(
     acting: Acting, name: str, note: str | None = None, share: Figure | None = None, phone_hours: Figure | None = None,
-    most_waiting: int | None = None,
+    most_waiting: int | None = None, storage_gib: Figure | None = None,
 ) -> Changed:  # fmt: skip
     """Give a project another note, share or limits (0: no limit any more); None: as it was. Raises UnknownName,
     SpecError."""
     check_project(acting.ledger, name)
     before = next(each for each in acting.ledger.people.projects() if each.name == name)
-    terms = _changed(before.terms, share, phone_hours, most_waiting)
+    terms = _changed(before.terms, share, phone_hours, most_waiting, storage_gib)
     is_new = terms != before.terms or note not in (None, before.note)
     if is_new:
         acting.ledger.people.set_project(name, before.note if note is None else note, terms)
     return Changed(name, terms, is_new)
 
 
-def _changed(before: Terms, share: float | None, phone_hours: float | None, most_waiting: int | None) -> Terms:
-    terms = Terms(
-        before.share if share is None else share,
-        before.phone_hours if phone_hours is None else phone_hours,
-        before.most_waiting if most_waiting is None else most_waiting,
-    )
+def _changed(before: Terms, *asked: float | None) -> Terms:
+    """Return terms with what was asked for, in their order; None: as it was."""
+    terms = Terms(*(was if new is None else new for was, new in zip(vars(before).values(), asked, strict=True)))  # type: ignore[arg-type]
     if not SHARES[0] <= terms.share <= SHARES[1]:
         raise SpecError(f"a share of {terms.share:g} is out of range", remedy=f"{SHARES[0]:g} to {SHARES[1]:g}")
-    for name, most in (("phone_hours", terms.phone_hours), ("most_waiting", terms.most_waiting)):
+    for name, most in [*vars(terms).items()][1:]:
         if not 0 <= most <= MOST:
             raise SpecError(f"{name}: {most:g} is out of range", remedy=f"0 (no limit) to {MOST:g}")
     return terms

@@ -13,6 +13,7 @@ from orchestrator.acts.engine_folder import read_folder
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.axes import COMMAND, ENGINE, MATRIX_AXES
 from orchestrator.model.device import OURS
+from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload
 from orchestrator.model.experiment.engine_settings import EngineSettings
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 RELATIVE = "paths are relative to the experiment file, or suite"
 
 
-def prepare(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experiment:
-    """The experiment with its files, which lie relative to `base`, kept and named by their content.
+def prepare(experiment: Experiment, base: Path, artifacts: Artifacts, project: str = "") -> Experiment:
+    """The experiment with its files, which lie relative to `base`, kept and named by their content. `project`: it has
+    engines beside those of the farm.
 
     Raises SpecError for a name that nobody knows and for what no phone can meet, ModelFileError where a file cannot be
     used.
@@ -38,11 +40,12 @@ def prepare(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experim
     _check_names(experiment.matrix)
     for path, why in experiment.conditions.impossible():
         raise SpecError(f"{'.'.join(('conditions', *path))}: {why}")
-    return _with_builds(_with_files(experiment, base, artifacts), EngineBuilds(artifacts))
+    builds = EngineBuilds(artifacts, project)
+    return _with_builds(_with_files(experiment, base, artifacts, builds), builds)
 
 
 def _with_builds(experiment: Experiment, builds: EngineBuilds) -> Experiment:
-    """The experiment with the builds of its engines, as the farm has them now."""
+    """The experiment with the builds of its engines, as its project has them now."""
     engines = {*experiment.matrix.options.get(ENGINE.name, ())}
     engines |= {side.axes.get(ENGINE.name) for _, side in experiment.sides or ()}
     if not (own := {name: of for name, of in builds.named().items() if name in engines}):
@@ -64,7 +67,7 @@ def _check_names(matrix: Matrix) -> None:
                 raise SpecError(f"matrix.{name}: there is no `{asked}`; {hint}known: {', '.join(known)}")
 
 
-def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experiment:
+def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts, builds: EngineBuilds) -> Experiment:
     """The experiment with its files kept, and checked as a worker will read them."""
     if (own := experiment.strategy) is not None and own.file is not None:
         strategy = own.model_copy(update={"file_sha256": artifacts.put(file_of(base, own.file, "strategy.file"))})
@@ -79,7 +82,7 @@ def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Exp
         _checked(gather(each, base, artifacts), experiment.matrix, base, artifacts) for each in experiment.workloads
     ]
     experiment = experiment.model_copy(update={"workloads": tuple(others)})
-    sides = _sides(experiment, base, found, artifacts)
+    sides = _sides(experiment, base, found, artifacts, builds)
     if (dataset := workload.dataset) is None:
         return experiment.model_copy(update={"workload": workload, "sides": sides})
     check_labels(dataset, artifacts)
@@ -125,7 +128,9 @@ def _with_set(training: Training, label: str, graph: Graph, base: Path, artifact
     return kept(training, base, dims, classes, artifacts)
 
 
-def _sides(experiment: Experiment, base: Path, found: Gathered, artifacts: Artifacts) -> Sides | None:
+def _sides(
+    experiment: Experiment, base: Path, found: Gathered, artifacts: Artifacts, builds: EngineBuilds
+) -> Sides | None:
     """Both sides with their models and agents kept. Raises ModelFileError, SpecError."""
     if experiment.sides is None:
         return None
@@ -146,7 +151,7 @@ def _sides(experiment: Experiment, base: Path, found: Gathered, artifacts: Artif
             own["agent_sha256"] = _agents(base / side.agent, f"sides.{name}.agent", artifacts)
         if side.engine:
             own["engine_sha256"] = {
-                engine: _build(engine, folder, f"sides.{name}.engine.{engine}", experiment, base, artifacts)
+                engine: _build(engine, folder, f"sides.{name}.engine.{engine}", experiment, base, artifacts, builds)
                 for engine, folder in side.engine.items()
             }
         if side.driver is not None:
@@ -157,12 +162,14 @@ def _sides(experiment: Experiment, base: Path, found: Gathered, artifacts: Artif
 
 
 def _build(
-    engine: str, folder: str, field: str, experiment: Experiment, base: Path, artifacts: Artifacts
-) -> dict[str, str]:
+    engine: str, folder: str, field: str, experiment: Experiment, base: Path, artifacts: Artifacts,
+    builds: EngineBuilds,
+) -> dict[str, str]:  # fmt: skip
     """Keep an engine's other build: of a command name -> SHA-256, of an engine that a person brought abi -> SHA-256 of
     its build. Raises SpecError, ModelFileError."""
-    if programs := {PurePath(each.program).name for each in EngineBuilds(artifacts).all() if each.engine == engine}:
-        return _folders(engine, base / folder, field, sorted(programs), artifacts)
+    brought = [EngineBuild.read(artifacts.path(each)) for each in builds.named().get(engine, {}).values()]
+    if programs := {PurePath(each.program).name for each in brought}:
+        return _folders(engine, base / folder, field, sorted(programs), artifacts, builds)
     if engine != COMMAND:
         raise SpecError(
             f"{field}: the farm takes no builds of this engine",
@@ -174,12 +181,13 @@ def _build(
     return program_files(folder, field, base, artifacts)
 
 
-def _folders(engine: str, place: Path, field: str, programs: list[str], artifacts: Artifacts) -> dict[str, str]:
+def _folders(
+    engine: str, place: Path, field: str, programs: list[str], artifacts: Artifacts, builds: EngineBuilds
+) -> dict[str, str]:
     """Keep the builds of an engine's folder, in which each ABI has one of its own: abi -> SHA-256."""
     found = {abi: place / abi for abi in sorted(MACHINES.values()) if (place / abi).is_dir()}
     if not found:
         raise ModelFileError(f"{field}: there is no folder of an ABI, such as arm64-v8a, in {place}", remedy=RELATIVE)
-    builds = EngineBuilds(artifacts)
     try:
         return {abi: builds.put(read_folder(path, engine, abi, programs, "", artifacts)) for abi, path in found.items()}
     except ModelFileError as e:

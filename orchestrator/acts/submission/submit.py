@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.acts.access.projects import check_project, check_waiting
+from orchestrator.acts.access.storage import Storage
 from orchestrator.acts.act import Acting, Done, act, of_project
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
@@ -104,19 +105,20 @@ def submit(
 
     The same content (files included) in the same project is the same experiment: an unfinished one is resumed, unless
     `again`; a finished one is rerun under a new id. Raises SpecError where nothing can run, ModelFileError where a file
-    cannot be used, UnknownName where there is no such project, ServiceDown where no farm runs.
+    cannot be used, NotAllowed beyond the project's storage, UnknownName where there is no such project, ServiceDown
+    where no farm runs.
     """
     ledger, inventory = acting.ledger, Inventory(acting.site.redis())
     check_project(ledger, project)
-    settings = acting.site.settings
-    uploads = Uploads(settings.state, project, settings.project_files_bytes)
-    with nullcontext(base) if base is not None else sent_folder(experiment, files or {}, uploads) as folder:
-        experiment = prepare(experiment, folder, Artifacts(settings.state))
+    artifacts, storage = Artifacts(acting.site.settings.state), Storage.of(ledger, acting.site.settings, project)
+    with nullcontext(base) if base is not None else sent_folder(experiment, files or {}, Uploads(storage)) as folder:
+        experiment = prepare(experiment, folder, artifacts, project)
     stem = f"{experiment.name}-{content_hash(experiment)[:8]}"
     latest, following = _ids(stem, ledger.listed.projects(stem), project)
     if latest is not None and not again and not (row := ledger.experiment(latest)).finished:
         return Submission(latest, _stored(ledger, row), resumed=True)
-    devices = with_notes(inventory.devices(), ledger.standing.noted())
+    storage.let(artifacts.sizes_in(experiment.model_dump_json()))
+    devices = with_notes(inventory.devices(), ledger.standing.noted(), frozenset([project]))
     expansion = expand(experiment, following, _open_to(project, devices, ledger))
     check_waiting(ledger, project, len(expansion.jobs))
     if not expansion.jobs:

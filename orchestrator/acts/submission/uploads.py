@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from orchestrator.acts.access.storage import Storage
 from orchestrator.coordination.artifacts import CHUNK_BYTES
-from orchestrator.model.errors import FarmError, KeyTaken, ModelFileError, NotAllowed
+from orchestrator.model.errors import FarmError, KeyTaken, ModelFileError
 from orchestrator.system.private_files import make_private
 
 KEPT_S = 14 * 86400.0
@@ -38,9 +39,10 @@ class Held:
 class Uploads:
     """The files of one project, below `uploads/` of a state folder. Processes may share them."""
 
-    def __init__(self, state: Path, project: str, most_bytes: int) -> None:
-        self.state, self.project, self._most_bytes = state, project, most_bytes
-        self._folder = state / "uploads" / project
+    def __init__(self, storage: Storage) -> None:
+        self.state, self.project, self._folder, self._storage = (
+            storage.state, storage.project, storage.folder, storage
+        )  # fmt: skip
 
     def held(self, sha256: str) -> Held:
         """Return how much of a file is there. Raises ModelFileError for what is no SHA-256."""
@@ -84,13 +86,7 @@ class Uploads:
 
     def _let(self, part: Path, length: int) -> None:
         """Raise NotAllowed where a file of `length` bytes is too much beside what has come of others by now."""
-        used = sum(_bytes(each) for each in self._folder.iterdir() if each != part)
-        if used + length > self._most_bytes:
-            raise NotAllowed(
-                f"the project {self.project} has {used} bytes of files and may have {self._most_bytes}; "
-                f"{length} more are too many",
-                remedy="send smaller files, or set FARM_PROJECT_FILES_BYTES where the farm runs",
-            )
+        self._storage.let({part.stem: length}, sent=True)
         if shutil.disk_usage(self._folder).free - (length - _bytes(part)) < FREE_BYTES:
             raise ModelFileError(f"the farm's disk has no room for {length} bytes", remedy="make room there")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from sqlalchemy import delete, func, insert, literal_column, select, update
 
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import AnyRow, JobState
-from orchestrator.ledger.tables import EXPERIMENTS, JOBS
+from orchestrator.ledger.tables import EXPERIMENTS, JOBS, RECORDS
 from orchestrator.model.live.usage import Account, Used
 from orchestrator.model.people import COMMON, Kind, Role
 from orchestrator.model.rights import USUAL, Person, Project, Terms
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _IS_GROUP = PEOPLE.c.kind == literal_column(f"'{Kind.GROUP}'")
 _ANYBODY = select(PEOPLE.c.name).where(PEOPLE.c.ended_at.is_(None), ~_IS_GROUP)
 _ANYBODY_AT_ONCE = f"{_ANYBODY} LIMIT 1"
-_TERMS = ("share", "phone_hours", "most_waiting")
+_TERMS = ("share", "phone_hours", "most_waiting", "storage_gib")
 
 
 class People:
@@ -147,6 +148,14 @@ class People:
         wait = (JOBS.c.state == JobState.WAITING) & JOBS.c.experiment.in_(mine)
         with self._database.read() as connection:
             return connection.scalar(select(func.count()).select_from(JOBS).where(wait)) or 0
+
+    def stored(self, project: str) -> tuple[Sequence[str], int]:
+        """Return the texts of its experiments, which name their files, and the bytes of its raw records."""
+        mine = select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.project == project)
+        size = select(func.sum(func.length(RECORDS.c.body))).where(RECORDS.c.experiment_id.in_(mine))
+        with self._database.read() as connection:
+            texts = connection.scalars(select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.project == project)).all()
+            return texts, int(connection.scalar(size) or 0)
 
     def used(self, now: float) -> dict[Account, Used]:
         """Return the phone-time of each account, as it counts at a Unix time."""

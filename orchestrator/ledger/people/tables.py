@@ -40,9 +40,10 @@ PROJECTS = Table(
     Column("share", Float, nullable=False, default=1.0, server_default="1"),
     Column("phone_hours", Float, nullable=False, default=0.0, server_default="0"),
     Column("most_waiting", Integer, nullable=False, default=0, server_default="0"),
+    Column("storage_gib", Float, nullable=False, default=0.0, server_default="0"),
 )
 """The projects; `common` needs no row. `share`: how much of the farm is its beside other projects'. `phone_hours` a
-week and `most_waiting` jobs are its limits; 0: there is none."""
+week, `most_waiting` jobs and `storage_gib` are its limits; 0: there is none."""
 
 USAGE = Table(
     "usage",

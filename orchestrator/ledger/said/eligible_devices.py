@@ -15,13 +15,18 @@ from orchestrator.model.live.since import unknown
 from .notes import with_notes
 
 
-def devices_for_work(announced: Sequence[Device], hosts: Iterable[HostAnnouncement], ledger: Ledger) -> list[Device]:
+def devices_for_work(
+    announced: Sequence[Device],
+    hosts: Iterable[HostAnnouncement],
+    ledger: Ledger,
+    seen: frozenset[str] | None = None,
+) -> list[Device]:
     """Devices as placement sees them: of a host that gets no work, held, in quarantine, or at rest after a loss; each
-    with what people say of it.
+    with what people say of it, as `with_notes` does.
 
     Raises ServiceDown.
     """
-    return with_notes(barred(hosts, ledger).applied(announced), ledger.standing.noted())
+    return with_notes(barred(hosts, ledger).applied(announced), ledger.standing.noted(), seen)
 
 
 @dataclass(frozen=True)

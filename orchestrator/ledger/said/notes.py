@@ -28,7 +28,11 @@ def note(connection: Connection, said: Mapping[str, DeviceNote]) -> None:
         connection.execute(insert(DEVICE_NOTES), rows)
 
 
-def with_notes(devices: Iterable[Device], said: Mapping[str, DeviceNote]) -> list[Device]:
-    """Return devices with what people say of them, and nothing that a host announces in its place."""
-    wanted = ((device, said.get(device.serial)) for device in devices)
+def with_notes(
+    devices: Iterable[Device], said: Mapping[str, DeviceNote], seen: frozenset[str] | None = None
+) -> list[Device]:
+    """Return devices with what people say of them, and nothing that a host announces in its place; of projects' labels
+    with those of the projects that are `seen` (None: all)."""
+    told = said if seen is None else {serial: one.seen_by(seen) for serial, one in said.items()}
+    wanted = ((device, told.get(device.serial)) for device in devices)
     return [device if device.noted == one else device.model_copy(update={"noted": one}) for device, one in wanted]

@@ -36,7 +36,7 @@ __all__ = ["lab"]
 SHOWN = [
     "status", "status {}", "results {}", "results {} --setup", "job {job}", "devices", "devices A", "devices nothing",
     "export {} --what samples --format json -o -", "export {} --format csv -o -", "watch {}", "report {} -o -",
-    "people list", "projects list", "tokens list", "tokens list anna", "links list", "webhooks list",
+    "engines", "people list", "projects list", "tokens list", "tokens list anna", "links list", "webhooks list",
     "devices reservations", "audit --last 3",
 ]  # fmt: skip
 """Commands that show; `{}`: an experiment, or something else."""

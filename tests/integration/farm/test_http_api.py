@@ -30,12 +30,16 @@ from dashboards.web.access import token_of
 from farm.web.app import Hosts
 from farm.web.pages import Listening, app_of, config_of
 from orchestrator.acts import ACTS, RIGHTS
+from orchestrator.acts.access.storage import Storage
+from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.acts.submission.uploads import Held, Uploads
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.client import client_of
 from orchestrator.ledger import Hold, Ledger
 from orchestrator.model.base import content_hash
+from orchestrator.model.device import DeviceNote, project_of
+from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.errors import KeyTaken, NotAllowed
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.people import Kind, Role
@@ -54,7 +58,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/add-webhook": (ADMIN, ADMIN, "farm"),
     "POST /acts/cancel": (OPERATE, SUBMIT, "project"),
     "POST /acts/create-token": (ADMIN, ADMIN, "farm"),
-    "POST /acts/describe": (OPERATE, OPERATE, "farm"),
+    "POST /acts/describe": (OPERATE, OPERATE, "project"),
     "POST /acts/drain-host": (OPERATE, OPERATE, "farm"),
     "POST /acts/grant-role": (ADMIN, ADMIN, "project"),
     "POST /acts/invite-person": (ADMIN, ADMIN, "farm"),
@@ -63,7 +67,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/create-link": (OPERATE, SUBMIT, "project"),
     "POST /acts/hold": (OPERATE, OPERATE, "farm"),
     "POST /acts/release": (OPERATE, OPERATE, "farm"),
-    "POST /acts/remove-engine": (ADMIN, ADMIN, "farm"),
+    "POST /acts/remove-engine": (ADMIN, ADMIN, "project"),
     "POST /acts/remove-host": (ADMIN, ADMIN, "farm"),
     "POST /acts/remove-person": (ADMIN, ADMIN, "farm"),
     "POST /acts/remove-webhook": (ADMIN, ADMIN, "farm"),
@@ -82,6 +86,7 @@ TABLE: dict[str, tuple[Role, Role, str]] = {
     "POST /acts/unschedule-suite": (OPERATE, OPERATE, "farm"),
     "GET /audit": (ADMIN, ADMIN, "farm"),
     "GET /devices": (VIEW, VIEW, "any"),
+    "GET /engines": (VIEW, VIEW, "any"),
     "GET /experiments": (VIEW, VIEW, "any"),
     "GET /experiments/{id}": (VIEW, VIEW, "project"),
     "GET /experiments/{id}/content": (VIEW, VIEW, "project"),
@@ -111,6 +116,8 @@ NOT_ROUTED = {"POST /acts/create-own-token": (ADMIN, VIEW, "farm")}
 OPEN = {"GET /health"}
 HIDES = {route for route, (_, _, where) in TABLE.items() if where == "project"} - {
     "POST /acts/submit",
+    "POST /acts/describe",
+    "POST /acts/remove-engine",
     "POST /acts/grant-role",
     "POST /acts/revoke-link",
     "POST /acts/revoke-role",
@@ -124,7 +131,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "add-project": {"name": "vision"},
     "add-webhook": {"url": "no address"},
     "create-token": {"name": "nobody"},
-    "describe": {"serials": ["nothing"]},
+    "describe": {"serials": ["nothing"], "labels": ["vision/rack=1"]},
     "drain-host": {"name": "nothing"},
     "grant-role": {"name": "nobody", "role": "view", "project": "vision"},
     "hold": {"serials": ["nothing"]},
@@ -132,7 +139,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "join-group": {"group": "nothing", "people": []},
     "leave-group": {"group": "nothing", "people": []},
     "release": {"name": "nothing"},
-    "remove-engine": {"engine": "nothing"},
+    "remove-engine": {"engine": "nothing", "project": "vision"},
     "remove-host": {"name": "nothing"},
     "remove-person": {"name": "nobody"},
     "remove-webhook": {"webhook": "nothing"},
@@ -458,6 +465,22 @@ def test_the_same_content_in_another_project_is_another_experiment(lab: Lab) -> 
     assert {each["project"] for each in seen} == {"speech"} and ids[1] in {each["experiment"] for each in seen}
 
 
+def test_what_is_a_project_s_is_seen_by_who_may_view_it(lab: Lab) -> None:
+    """Folders of engines and labels of devices; what has no project is everybody's."""
+    projects, artifacts = ("", "vision", "speech"), Artifacts(lab.state)
+    for project in projects:
+        given = {"engine": "pocketfarm", "abi": "x86_64", "program": "a", "files": {"a": "ab" * 32}, "bytes": 1}
+        EngineBuilds(artifacts, project).keep(EngineBuild(**given, version=f"of {project}"))
+    lab.ledger.standing.note({"A": DeviceNote(labels=("rack=1", "speech/rack=2", "vision/rack=3"))})
+    lab.host.announce()
+    for name, (place, _) in lab.roles.items():
+        sees = {"", place} if place else {*projects}
+        (engine,) = lab.ask("GET /engines", lab.tokens[name])[2]["items"]
+        assert {(each["project"], each["version"]) for each in engine["builds"]} == {(of, f"of {of}") for of in sees}
+        (device,) = lab.ask("GET /devices", lab.tokens[name])[2]["items"]
+        assert {project_of(each) for each in device["noted"]["labels"]} == sees
+
+
 FILES: list[dict[str, Any]] = [
     {"workload": {"onnx": "FILE"}},
     {"workload": {"language_model": "FILE"}},
@@ -595,11 +618,15 @@ def test_what_is_no_file_of_its_hash_or_too_much_is_refused(
     assert not stored.exists(), "nobody used it for a while"
 
 
+def storage_of(state: Path, most: int) -> Storage:
+    return Storage(Settings(state=state, project_files_bytes=most), "vision", 0, lambda: ([], 0))
+
+
 def test_files_that_come_at_the_same_time_share_the_storage(seed: int, tmp_path: Path) -> None:
     chance, count = random.Random(seed), random.Random(seed).randint(2, 6)
     contents = [chance.randbytes(chance.randint(1, 1000)) for _ in range(count)]
     most = chance.randint(max(map(len, contents)), sum(map(len, contents)) - 1)
-    uploads, stored = Uploads(tmp_path, "vision", most), 0
+    uploads, stored = Uploads(storage_of(tmp_path, most)), 0
     gone = tmp_path / "uploads" / "vision" / "gone"
     gone.parent.mkdir(parents=True)
     gone.symlink_to("nothing")  # as a file that another request removes between a look at the folder and one at it
@@ -622,7 +649,7 @@ def test_files_that_come_at_the_same_time_share_the_storage(seed: int, tmp_path:
 def test_a_file_that_becomes_whole_between_two_looks_is_there(
     look: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    uploads, name, asked, stat = Uploads(tmp_path, "vision", 1000), "a" * 64, itertools.count(), Path.stat
+    uploads, name, asked, stat = Uploads(storage_of(tmp_path, 1000)), "a" * 64, itertools.count(), Path.stat
     whole = tmp_path / "uploads" / "vision" / name
     whole.parent.mkdir(parents=True)
 

@@ -30,6 +30,7 @@ from orchestrator.acts import ACTS, ON_PAGES, Done, Door, Site
 from orchestrator.acts.access.sign_on import Claimed
 from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.acts.engine_folder import read_folder
+from orchestrator.acts.submission.prepare import prepare
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.ledger import Hold, HostState, Ledger
 from orchestrator.ledger.tables import METADATA
@@ -167,7 +168,7 @@ FINE: dict[str, Args] = {
     "resume host": of("drained"),
     "remove host": of("lab", force=True),
     "add engine": of("llama.cpp", BENCH, "x86_64", ["llama-bench"], "b1"),
-    "remove engine": of("benchncnn"),
+    "remove engine": of("benchncnn", ""),
     "begin night": of("night-1", "s", 1.0, b"{}"),
     "schedule suite": of("s", "s.yaml", "0 2 * * *", b"{}", CLOCK),
     "unschedule suite": of("scheduled"),
@@ -300,6 +301,27 @@ def test_an_act_leaves_one_row_with_its_actor_and_its_words_or_nothing(act: str,
     submitters = {each.id: each.submitter for each in stage.ledger.experiments()}
     if act.startswith("submit"):
         assert submitters[row.target] == actor.who
+
+
+def test_experiments_get_the_engines_of_their_project_else_of_the_farm(stage: Stage, seed: int) -> None:
+    """Nobody gets what another project brought; what is removed in one place stays in the others."""
+    chance, places, abis = random.Random(seed), ("", "vision", "speech"), ("arm64-v8a", "x86", "x86_64")
+    stage.ledger.people.add_project("speech", "")
+    brought: dict[tuple[str, str], str] = {}
+    for number in range(20):
+        place, abi = chance.choice(places), chance.choice(abis)
+        if chance.random() < 0.2 and any(of == place for of, _ in brought):
+            acts.engines.remove_engine(stage.site, ME, "llama.cpp", place)
+            brought = {key: sha256 for key, sha256 in brought.items() if key[0] != place}
+        else:
+            acts.engines.add_engine(stage.site, ME, "llama.cpp", stage.folder, abi, ["llama-bench"], f"{number}", place)
+            brought[place, abi] = EngineBuilds(Artifacts(stage.settings.state), place).own()["llama.cpp"][abi]
+        project = chance.choice(["common", *places[1:]])
+        wanted = {each: brought.get((project, each), brought.get(("", each))) for each in abis}
+        asked = make.experiment(matrix={"engine": ["llama.cpp"], "backend": ["cpu"]})
+        made = prepare(asked, Path(), Artifacts(stage.settings.state), project)
+        got = made.engine.builds["llama.cpp"] if made.engine else {}
+        assert got == {abi: sha256 for abi, sha256 in wanted.items() if sha256}, (seed, number)
 
 
 def test_all_acts_are_drawn() -> None:
