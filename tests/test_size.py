@@ -20,10 +20,10 @@ LINES = {
     "device_agent": 19_665,  # 80: runs are followed; 65: memory of a tree; 335: packed weights; 440: generation
     "virtual_phones": 8_310,  # 50: a screen; 55: phases of power
     "farm": 14_585,  # 10: rows of tokens; 175: groups, certificates, proxies; 935: log in from afar
-    "dashboards": 6_945,  # 260: pages of people, projects; 315: log-in by a provider; 965: people
+    "dashboards": 6_980,  # 35: turns of acts; 260: pages of people, projects; 315: log-in by a provider; 965: people
     "client": 445,
     "benchmarks": 12_025,  # 45: people in pairs of turns; 60: pairs of engines; 210: people; 350: tokens
-    "tests": 84_635,  # 240: pages of people, compose; 95: texts side by side; 500: hosts distrusted; 1_600: shares
+    "tests": 84_645,  # 10: acts beside reads; 240: pages of people, compose; 500: hosts distrusted; 1_600: shares
 }
 
 
