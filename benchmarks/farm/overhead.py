@@ -145,7 +145,7 @@ class Desk:
     ) -> None:
         self._farm, self._ledger, self._inventory, self._network = farm, ledger, inventory, network
         self._phones = [each for each in inventory.devices() if each.facts.kind == "phone"][:most]
-        self._file = sqlite3.connect(farm.settings.ledger_file)
+        self._file, self._noted = sqlite3.connect(farm.settings.ledger_file), 0
 
     def submit(self, experiment_id: str, experiment: Experiment, phones: Sequence[Device] | None = None) -> int:
         """The time at which it was accepted."""
@@ -188,7 +188,8 @@ class Desk:
     def _timed(self, record: Record, accepted: int, over: int) -> Timed:
         started = min(each.start_ns for each in record.setup)
         ended = max(each.t_ns for each in (*record.outputs, *record.setup, *record.samples))
-        notes = [each for each in self._farm.adb() if each["serial"] == record.device.serial or each["kind"] == "claim"]
+        notes, self._noted = self._farm.adb(self._noted)
+        notes = [each for each in notes if each["serial"] == record.device.serial or each["kind"] == "claim"]
         notes = [each for each in notes if accepted <= int(str(each["at"])) <= over]
         claims = [_at(each) + _ns(each) for each in notes if each["kind"] == "claim"]
         asked = [each for each in notes if each["kind"] != "claim"]

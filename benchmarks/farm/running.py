@@ -46,9 +46,12 @@ class RunningFarm:
     pages_port: int
     """The port of the pages, on loopback."""
 
-    def adb(self) -> list[dict[str, object]]:
-        """Return what the worker noted so far, see `timed_worker`."""
-        return [json.loads(line) for line in self.notes.read_text().splitlines() if line.endswith("}")]
+    def adb(self, since: int = 0) -> tuple[list[dict[str, object]], int]:
+        """Return what the worker noted from a byte of its notes on, see `timed_worker`, and the byte that follows."""
+        with self.notes.open("rb") as file:
+            file.seek(since)
+            whole = file.read().rpartition(b"\n")[0]
+        return [json.loads(line) for line in whole.splitlines()], since + len(whole) + bool(whole)
 
     def processor_s(self) -> dict[str, float]:
         """Seconds of the processor by part, with those of its children that have ended."""

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_mod
 from starlette.responses import JSONResponse, Response
 
 from dashboards.answers.asked import Asked
+from dashboards.answers.turns import ACTS, Turns
 from orchestrator.acts import RIGHTS, Act, Actor, Done, DoneBefore
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.people import Role
@@ -39,6 +40,8 @@ FORMS: dict[Any, Any] = {
     Experiment: Experiment,
 }
 """Types of an act's parameters that have a form in JSON."""
+TURNS = {False: ACTS, True: Turns(2)}
+"""The turns by `Act.once`: submissions compute, and who reads shares the interpreter with two of them at most."""
 LEFT_OUT = Path | None
 """The folder of what came without one."""
 
@@ -112,15 +115,14 @@ def _right(act: Act) -> str:
     return f"Takes the role `{act.needs.least}` ({act.needs.of}).{own}"
 
 
-def _route(act: Act, form: type[BaseModel]) -> Callable[..., Response]:
-    def plain(asked: Asked, body: Any) -> Response:
-        return _done(act, asked.actor, asked, body)
+def _route(act: Act, form: type[BaseModel]) -> Callable[..., Any]:
+    async def keyed(asked: Asked, body: Any, key: str | None = None) -> Response:
+        return await TURNS[act.once].of(_done, act, asked, body, key)
 
-    def keyed(asked: Asked, body: Any, key: str | None = None) -> Response:
-        actor = asked.actor if key is None else _once(asked.actor, act, key, body)
-        return _done(act, actor, asked, body)
+    async def plain(asked: Asked, body: Any) -> Response:
+        return await keyed(asked, body)
 
-    route: Callable[..., Response] = keyed if act.once else plain
+    route: Callable[..., Any] = keyed if act.once else plain
     given = {"asked": Annotated[Asked, Depends(here)], "body": form, "key": Key}
     parameters = inspect.signature(route).parameters.values()
     signature = [each.replace(annotation=given[each.name]) for each in parameters]
@@ -134,7 +136,8 @@ def _once(actor: Actor, act: Act, key: str, body: BaseModel) -> Actor:
     return Actor(actor.who, actor.door, actor.grants, actor.origin, once)
 
 
-def _done(act: Act, actor: Actor, asked: Asked, body: BaseModel) -> Response:
+def _done(act: Act, asked: Asked, body: BaseModel, key: str | None) -> Response:
+    actor = asked.actor if key is None else _once(asked.actor, act, key, body)
     args, options = list[Any](), dict[str, Any]()
     for each in list(inspect.signature(act.does).parameters.values())[1:]:
         value = getattr(body, each.name, None)

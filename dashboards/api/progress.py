@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import time
 from collections.abc import AsyncIterator, Callable, Hashable
 from dataclasses import replace
@@ -18,6 +19,7 @@ from starlette.responses import StreamingResponse
 from dashboards.answers.answers import SEES
 from dashboards.answers.asked import Asked
 from dashboards.answers.reading import Name
+from dashboards.answers.turns import Turns
 from orchestrator.model.errors import FarmError
 
 from .reading import here
@@ -28,6 +30,8 @@ QUIET_S = 10.0
 """The time without news after which a comment is sent: who does not take it is gone."""
 LASTS_S = 600.0
 """Then the client asks again, and passes the door again: a token that was revoked does not stream on."""
+OPENED = Turns(2)
+"""Fifty people whose farm was away for a moment come back in one: who reads meanwhile does not wait for all of them."""
 
 
 def add_progress(app: FastAPI) -> None:
@@ -44,10 +48,17 @@ def add_progress(app: FastAPI) -> None:
 async def progress(id: Name, asked: Annotated[Asked, Depends(here)], look: bool = False) -> StreamingResponse:
     """Raises FarmError before it begins. `look`: with devices and reasons, as `farm watch` shows them."""
     tell, key = _looked if look else _told, (asked.sources, look, id, asked.actor.grants.visible)
-    await run_in_threadpool(_let, asked, id)
-    begun = await run_in_threadpool(tell, asked, id)
+
+    def shared() -> str:
+        return LOOKS.shared(key, lambda: tell(asked, id))
+
+    def begin() -> str:
+        asked.let(SEES, [asked.ledger.place_of(id)], id)
+        begun = shared()
+        return tell(asked, id) if _is_over(begun) else begun  # it may have been begun again since
+
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
-    events = _events(lambda: LOOKS.fresh(key), lambda: LOOKS.shared(key, lambda: tell(asked, id)), begun)
+    events = _events(lambda: LOOKS.fresh(key), shared, await OPENED.of(begin))
     return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
@@ -84,24 +95,23 @@ LOOKS = _Looks()
 async def _events(fresh: Callable[[], str], tell: Callable[[], str], told: str) -> AsyncIterator[str]:
     clock = asyncio.get_running_loop().time
     began = said = clock()
-    yield f"retry: 1000\n\ndata: {told}\n\n"
-    is_over = json.loads(told)["finished"]
-    while not is_over and clock() < began + LASTS_S:
+    yield f"retry: {random.randint(500, 1500)}\n\ndata: {told}\n\n"  # who came at once comes back one by one
+    while not _is_over(told) and clock() < began + LASTS_S:
         await asyncio.sleep(LOOK_S)
         try:
             now = fresh() or await run_in_threadpool(tell)
         except FarmError:
             now = told  # the ledger is away: it goes on when that is back
         if now != told:
-            told, said, is_over = now, clock(), json.loads(now)["finished"]
+            told, said = now, clock()
             yield f"data: {told}\n\n"
         elif clock() > said + QUIET_S:
             said = clock()
             yield ": still here\n\n"
 
 
-def _let(asked: Asked, name: str) -> None:
-    asked.let(SEES, [asked.ledger.place_of(name)], name)
+def _is_over(told: str) -> bool:
+    return bool(json.loads(told)["finished"])
 
 
 def _told(asked: Asked, name: str, **more: object) -> str:

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from dashboards.answers.turns import ACTS
 from orchestrator.acts import ON_PAGES, Actor, Done, Door, Site
 from orchestrator.model.errors import FarmError, SpecError, UnknownName
 from orchestrator.model.people import Role
@@ -43,7 +44,7 @@ class Forms:
             return self._renderer.refused(request, UnknownName("there is no such action"))
         try:
             actor = Actor(session.name, Door.PAGE, session.grants, origin(request))
-            done = await run_in_threadpool(lambda: _do(deed, self._site(), actor, sent))
+            done = await ACTS.of(lambda: _do(deed, self._site(), actor, sent))
             text, bad = f"{done.text} {_shown_once(request, done)}".strip(), not done.ok
             if done.shows:
                 return await run_in_threadpool(self._renderer.made, request, done, way_back(sent))

@@ -37,6 +37,11 @@ OF_SUITE = "suite:"
 SPECS = 128
 """Specs that are kept as they were read: an experiment's never changes, and a page lists fifty."""
 _SPEC = select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == bindparam("mine"))
+_ITS_JOB = select(JOBS.c.experiment).where(JOBS.c.id == bindparam("mine")).scalar_subquery()
+_PLACE = select(EXPERIMENTS.c.project, EXPERIMENTS.c.submitted_by).where(
+    (EXPERIMENTS.c.id == bindparam("mine")) | (EXPERIMENTS.c.sequence == _ITS_JOB)
+)
+"""The place of a target, which each request asks that names one."""
 
 
 def is_there(connection: Connection, experiment_id: str) -> bool:
@@ -134,10 +139,7 @@ def place_of(connection: Connection, target: str) -> Place:
     suite, the farm (no project). Raises UnknownName."""
     from orchestrator.model.rights import Place  # only acts of others than the owner, and the API, ask for it
 
-    its = select(JOBS.c.experiment).where(JOBS.c.id == target).scalar_subquery()
-    mine = select(EXPERIMENTS.c.project, EXPERIMENTS.c.submitted_by)
-    row = connection.execute(mine.where((EXPERIMENTS.c.id == target) | (EXPERIMENTS.c.sequence == its))).first()
-    if row is None:
+    if (row := connection.execute(_PLACE, {"mine": target}).first()) is None:
         night = (NIGHTS.c.id == target) | (OF_SUITE + NIGHTS.c.suite == target)
         if connection.execute(select(NIGHTS.c.id).where(night).limit(1)).first() is not None:
             return Place("")
