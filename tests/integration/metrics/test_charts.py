@@ -29,7 +29,7 @@ HOUR_S = 3600.0
 
 @pytest.mark.parametrize("title", PANELS)
 def test_a_panel_is_drawn_with_its_series(farm: Farm, title: str, seed: int) -> None:
-    """Of one source or the other: it does not change how, and a picture takes a fifth of a second."""
+    """One source is drawn, either: it does not change how, and a picture takes a fifth of a second."""
     server = Prometheus(farm.prometheus.url)
     assert {"virtual", "workstation"} <= set(server.sources())
     found = {source: server.lines(PANELS[title], source, HOUR_S) for source in ("virtual", "workstation")}
