@@ -18,7 +18,7 @@ LINES = {
     "orchestrator": 58_375,  # 35: texts side by side; 545: any host's phones by hand, imports; 3_100: people
     "workers": 18_950,  # 25: texts side by side; 310: language models of packages; 1_000: tools
     "device_agent": 19_665,  # 80: runs are followed; 65: memory of a tree; 335: packed weights; 440: generation
-    "virtual_phones": 8_310,  # 50: a screen; 55: phases of power
+    "virtual_phones": 8_315,  # 5: who replays locks its journal; 50: a screen; 55: phases of power
     "farm": 14_585,  # 10: rows of tokens; 175: groups, certificates, proxies; 935: log in from afar
     "dashboards": 6_945,  # 260: pages of people, projects; 315: log-in by a provider; 965: people
     "client": 445,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import sys
 import threading
@@ -27,6 +28,8 @@ class Journal:
 
     def __init__(self, path: str) -> None:
         self._file = Path(path).open("w") if path else None  # noqa: SIM115 (it lives as long as the program)
+        if self._file:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # who follows the run waits for its end by this
         self._lock = threading.Lock()
         self._seq = 0
 

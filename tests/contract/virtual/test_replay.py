@@ -135,7 +135,10 @@ def test_it_is_stopped_by_its_marker(replaying: tuple[Adb, ControlClient, str], 
     adb = replaying[0]
     run(f"--samples 100000 --marker replay/2 --journal {RUN}/j --detach")
     eventually(lambda: '"event":"sample"' in adb.shell(f"cat {RUN}/j"))
+    follow = f"{ON_PHONE} follow --journal {RUN}/j --offset 1000000000 --wait-ms"
+    assert adb.shell(f"{follow} 1; echo $?") == "3\n", "who follows it is not told that it is over"
     assert adb.shell(f"{ON_PHONE} stop --marker-prefix replay/2").strip().endswith("1")
+    assert adb.shell(f"{follow} 10000; echo $?") == "0\n"
     assert events(adb.shell(f"cat {RUN}/j"))[-1]["code"] == "cancelled"
 
 
