@@ -117,8 +117,8 @@ def test_study_p(up: Up, cli: Cli) -> None:
 
 
 def test_study_m_is_judged_by_what_rounding_alone_loses(up: Up, cli: Cli) -> None:
-    """PyNET magnifies rounding beyond the usual tolerance: Winograd's, as its sums are otherwise added in parts; on a
-    crop of a sixteenth, whose reference takes one second, not ten, and which magnifies more."""
+    """PyNET magnifies rounding beyond the usual tolerance: Winograd's, as its sums are otherwise added in parts; a crop
+    of a sixteenth takes less time, and magnifies more."""
     axes = {"backend": ["opencl"], "algorithm": ["winograd"], "concat": ["split"]}
     path = small(up, "study_m", {"samples": 1, "warmup": 0}, **axes)
     crop = "network: pynet\n  parameters: {level: 3, size: [32, 32]}"
