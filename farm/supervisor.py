@@ -70,21 +70,25 @@ class Supervisor:
         self._stop = asked_to_end(signal.SIGHUP)
 
     def start(self) -> None:
-        """Start the parts in order, each when the one before is ready.
+        """Start the parts in order, each when those before are ready, or `beside` them.
 
         Raises SetupError with the end of the log where a part that is needed does not come up, Stopped where a signal
         came.
         """
         for running in self._running:
+            if not running.part.beside:
+                self._await_ready()
             self._launch(running)
-            while running.phase is not Phase.READY:
-                if self._stop.wait(POLL_S):
-                    raise Stopped
+        self._await_ready()
+
+    def _await_ready(self) -> None:
+        while starting := [running for running in self._running if running.phase is Phase.STARTING]:
+            if self._stop.wait(POLL_S):
+                raise Stopped
+            for running in starting:
                 self._advance(running)
-                if running.phase is Phase.WAITING:
-                    if running.part.needed:
-                        raise self._failure(running)
-                    break
+                if running.phase is Phase.WAITING and running.part.needed:
+                    raise self._failure(running)
 
     def watch(self) -> None:
         """Keep every part alive until a signal asks to stop."""

@@ -66,17 +66,8 @@ class Demo:
         root = str(FOLDER.parent)
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
         profiles = [word for name in self.phones for word in ("--profile", name)]
-        command = [
-            sys.executable,
-            "-m",
-            "farm.cli",
-            "up",
-            "--virtual",
-            str(len(self.phones)),
-            *profiles,
-            "--state",
-            str(self.state),
-        ]
+        command = [sys.executable, "-m", "farm.cli", "up", "--virtual", str(len(self.phones)), *profiles]
+        command += ["--state", str(self.state)]
         self._up = Process(command, environment, log, GRACE_S)
         limit = time.monotonic() + START_LIMIT_S
         while endpoints.read(self.state) is None:

@@ -34,6 +34,8 @@ class Part:
     """Prepares every start, also a restart."""
     after_ready: Callable[[], None] = nothing
     """Follows every time it becomes ready. May raise FarmError: the part is then restarted."""
+    beside: bool = False
+    """True if it starts together with the part before it, whose readiness it does without."""
     needed: bool = True
     """True if the farm needs this part; the supervisor says that another part is not there, and tries again."""
     ready_limit_s: float = 60.0

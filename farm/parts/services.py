@@ -53,6 +53,7 @@ def beat(state: Path) -> Part:
         command=(*PYTHON, "farm.tasks.beat"),
         is_ready=turned.exists,
         before_start=lambda: turned.unlink(missing_ok=True),
+        beside=True,
     )
 
 
@@ -72,7 +73,7 @@ def exporter(port: int, state: Path, note: str = "") -> Part:
     url = f"http://127.0.0.1:{port}/metrics"
     ours = partial(_answers, url, lambda: processes.listens(port, state))
     command = (*PYTHON, "orchestrator.metrics")
-    return Part(name="exporter", command=command, detail=url + note, is_ready=ours, needed=False)
+    return Part(name="exporter", command=command, detail=url + note, is_ready=ours, beside=True, needed=False)
 
 
 def web(reach: Reach) -> Part:
@@ -110,6 +111,7 @@ def _by_tls(reach: Reach, name: str, module: str, port: int, asked: str, detail:
         detail=detail,
         before_start=renew,
         is_ready=partial(_answers, f"https://{in_url(reach.bind)}:{port}/{asked}", context=trusted),
+        beside=True,
     )
 
 
@@ -122,7 +124,7 @@ def pages(port: int, state: Path, note: str = "") -> Part:
     url, asked = f"http://127.0.0.1:{port}/", f"http://127.0.0.1:{port}/static/icon.svg"
     ours = partial(_answers, asked, lambda: processes.listens(port, state))
     command = (*PYTHON, "farm.web.pages", "--port", str(port))
-    return Part(name="pages", command=command, detail=url + note, is_ready=ours, needed=False)
+    return Part(name="pages", command=command, detail=url + note, is_ready=ours, beside=True, needed=False)
 
 
 def _answers(url: str, is_ours: Callable[[], bool] = lambda: True, context: ssl.SSLContext | None = None) -> bool:

@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from farm import endpoints, processes
 from orchestrator.coordination import keys
+from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import OPEN
@@ -143,7 +144,7 @@ def _left(farm: RunningFarm, url: str) -> dict[str, int]:
         "records set aside": dead + len(list((spool / "dead").glob("*"))),
         "attempts under way": under_way,
         "agents": sum(phone.agents for phone in farm.phones.phones()),
-        "devices left changed": sum(bool(device["state"].get("left_changed")) for device in farm.cli("devices")),
+        "devices left changed": sum(bool(each.state.left_changed) for each in Inventory(redis).devices()),
     }
 
 

@@ -50,7 +50,7 @@ def test_probe(comma: dict[str, str], tmp_path: Path) -> None:
 @pytest.mark.parametrize("backend", ["opencl", "vulkan", "cpu"])
 def test_run(comma: dict[str, str], tmp_path: Path, backend: Backend) -> None:
     """The options have fractions, and the hash that the agent tells is of the plan's numbers as text."""
-    graph = load_workload(network="squeezenet_v1_1", onnx=None, seed=1)
+    graph = load_workload(network="lenet", onnx=None, seed=1)
     bundle, inputs = compile_graph(graph, Options(backend), Limits()), random_inputs(graph, 2)
     options = ("--deadline-s", "90.5", "--warmup", 2, "--warmup-stable", "0.5", "--samples", 2)
     outputs = []

@@ -21,6 +21,9 @@ TIMEOUT_S = 200
 """Generous: a graph of a dozen programs takes a minute to build where every core has other work."""
 _PIPE_BYTES = 1 << 20
 """Nobody reads while an agent runs in the background, and it must not wait for that."""
+QUICK_TO_COMPILE = {"POCL_EXTRA_BUILD_FLAGS": "-cl-opt-disable", "GALLIVM_PERF": "nopt"}
+"""PoCL and Mesa leave out LLVM's optimisations, more than half of what compiling takes; kernels run once here. Whole
+networks run optimised in tests/integration, and single operations by pyopencl in tests/unit."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Agent:
     def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("POCKETFARM_")}
         kept = {name: os.environ[name] for name in ("POCKETFARM_TEST_SESSION",) if name in os.environ}
-        return {**clean, **kept, **extra}
+        return {**QUICK_TO_COMPILE, **clean, **kept, **extra}
 
     def argv(self, bundle: Bundle | Path, inputs: Mapping[str, Array], *options: object) -> list[str]:
         """The command line of `run`; a bundle and its inputs are written first."""

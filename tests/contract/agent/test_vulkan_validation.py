@@ -39,7 +39,12 @@ class Watched:
     def run(self, bundle: Bundle, inputs: dict[str, Array], *options: object) -> str:
         """Return what the layer has to say."""
         ended = self._agent.run(
-            bundle, inputs, *options, VK_INSTANCE_LAYERS=LAYER, VK_LAYER_SETTINGS_PATH=str(self._agent.folder)
+            bundle,
+            inputs,
+            *options,
+            GALLIVM_PERF="",
+            VK_INSTANCE_LAYERS=LAYER,
+            VK_LAYER_SETTINGS_PATH=str(self._agent.folder),
         )
         assert ended.code == 0, ended.events[-1]
         return self._log.read_text() if self._log.exists() else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import signal
 import socket
 import stat
 import subprocess
@@ -108,6 +107,17 @@ class Up:
         """Every process that belongs to it and runs."""
         children = psutil.Process(self.process.pid).children(recursive=True)
         return [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+
+    def die(self) -> None:
+        """Kill it, so that it can see to nothing itself: nothing is left. A farm is started for other tests, and ends
+        so."""
+        family = self.family()
+        assert len(family) >= 12  # six parts and their keepers
+        self.process.kill()
+        self.process.wait(60)
+        assert psutil.wait_procs(family, timeout=60)[1] == []
+        eventually(lambda: marked(self.state) == [])
+        assert read(self.state) is None
 
     def kill(self) -> None:
         if self.process.poll() is None:
@@ -310,35 +320,6 @@ def _down_leaves_nothing(up: Up) -> None:
     lines = up.log.read_text().splitlines()
     ended = [line.split()[0] for line in lines if "stopped" in line]
     assert ended == ["pages", "exporter", "beat", "worker", "scheduler", "phones", "adb", "redis"]
-
-
-def test_a_killed_farm_leaves_nothing(tmp_path: Path) -> None:
-    state = tmp_path / "farm"
-    first = Up(state, "--virtual", "1")
-    try:
-        first.wait_until_ready()
-        family = first.family()
-        assert len(family) >= 12  # six parts and their keepers
-        first.process.send_signal(signal.SIGKILL)
-        first.process.wait(60)
-        _, alive = psutil.wait_procs(family, timeout=60)
-        assert alive == []
-        eventually(lambda: marked(state) == [])
-        assert read(state) is None
-    finally:
-        first.kill()
-
-
-def test_an_interrupt_while_it_starts_ends_what_was_started(tmp_path: Path) -> None:
-    state = tmp_path / "farm"
-    farm_up = Up(state, "--virtual", "1")
-    try:
-        eventually(lambda: marked(state))
-        farm_up.process.send_signal(signal.SIGINT)
-        farm_up.process.wait(60)
-        assert marked(state) == []
-    finally:
-        farm_up.kill()
 
 
 def test_a_part_that_cannot_start_is_named_with_its_log(tmp_path: Path) -> None:

@@ -37,6 +37,23 @@ def test_a_farm_comes_up_without_a_part_that_it_does_not_need(tmp_path: Path, ne
         supervisor.stop()
 
 
+def test_parts_start_beside_each_other(tmp_path: Path) -> None:
+    """The first is ready when the second says something, and the third waits for both."""
+    said, written = list[str](), tmp_path / "written"
+    writes = (sys.executable, "-I", "-S", "-c", f"open({str(written)!r}, 'w'); import time; time.sleep(600)")
+    parts = [
+        Part("worker", STAYS, is_ready=written.exists),
+        Part("beat", writes, is_ready=lambda: "worker" in said, beside=True),
+        Part("last", STAYS, is_ready=lambda: True, before_start=lambda: said.append("before the last")),
+    ]
+    supervisor = Supervisor(parts, {}, tmp_path, lambda part, what, _: said.append(part))
+    try:
+        supervisor.start()
+        assert said == ["worker", "beat", "before the last", "last"]
+    finally:
+        supervisor.stop()
+
+
 def test_a_starved_machine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that is none tells it, too."""
     monkeypatch.setattr(part, "ANSWER_S", 0.2)

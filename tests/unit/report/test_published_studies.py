@@ -17,7 +17,7 @@ from orchestrator import spec
 from orchestrator.analysis.comparison.metrics import MIN_BLOCKS
 from orchestrator.analysis.reproduction import figures_of
 from orchestrator.model.experiment import Published, Study, StudyTable
-from tests.integration.farm.authors_phone import logged
+from tests.integration.farm.two_phones.authors_phone import logged
 
 ROOT = Path(__file__).parents[3]
 TEXTS = ROOT.parent / "shared" / "seeds"

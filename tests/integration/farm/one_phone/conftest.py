@@ -1,4 +1,4 @@
-"""One farm for all tests of this folder: a virtual phone and this workstation."""
+"""One farm for all tests of this folder: a virtual phone and this workstation. It is killed in the end."""
 
 from __future__ import annotations
 
@@ -20,5 +20,6 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         found.wait_until_ready()
         eventually(lambda: {each.facts.source for each in found.ready_devices()} == {"virtual", "workstation"}, READY_S)
         yield found
+        found.die()
     finally:
         found.kill()

@@ -1,4 +1,4 @@
-"""One farm for all tests of this folder: two virtual phones, and engines that the tests bring."""
+"""One farm for all tests of this folder: two virtual phones, one that replays, and engines that the tests bring."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from tests.integration.workers.jobs import enrolled
 from tests.servers import required
 from tests.waiting import eventually
 
+from .authors_phone import recording
+
+DATA = ROOT.parent / "shared" / "data" / "mobile_convnet" / "galaxy_s7"
+"""Study S's measurements on their own phone. Where they are not, there is no phone that replays them."""
 OWN = ROOT / "tests" / "own_engines"
 FAN = "thermal: {skin_ambient_w_per_k: 5}"
 """Keeps a phone cool that computes for long because the machine has other work: nothing waits for it to cool down."""
@@ -39,13 +43,16 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     profiles = [folder / f"{name}.yaml" for name in PHONES]
     for profile in profiles:
         profile.write_text(PHONES[profile.stem])
-    options = ["--virtual", "2", *(word for each in profiles for word in ("--profile", str(each)))]
+    played = [f"replay:{recording(DATA, folder / 'galaxy_s7.json')}"] * DATA.is_dir()
+    count = len(profiles) + len(played)
+    options = ["--virtual", str(count), *(word for each in (*profiles, *played) for word in ("--profile", str(each)))]
     found = Up(folder / "farm", *options, FARM_ENGINES=str(OWN))
     try:
         found.wait_until_ready()
-        eventually(lambda: sum(each.facts.source == "virtual" for each in found.ready_devices()) == 2)
-        (quick,) = (each for each in found.ready_devices() if each.facts.profile == "quick")
-        enrolled(settings_for(found.state), quick)
+        eventually(lambda: sum(each.facts.kind == "phone" for each in found.ready_devices()) == count)
+        for each in found.ready_devices():
+            if each.facts.profile == "quick" or each.facts.source == "replay":  # what it plays back has no load steps
+                enrolled(settings_for(found.state), each)
         yield found
     finally:
         found.kill()

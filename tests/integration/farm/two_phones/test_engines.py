@@ -111,7 +111,7 @@ def test_what_crashes_leaves_the_others_alone_and_runs_last(up: Up, tmp_path: Pa
         begun.setdefault((record["device"]["serial"], bool(cause)), []).append(record["started_at"])
     for device in {device for device, _ in begun}:
         assert max(begun[device, False]) < min(begun[device, True])
-    assert sum(each.facts.kind == "phone" for each in up.ready_devices()) == 2, "no phone is to blame"
+    assert sum(each.facts.source == "virtual" for each in up.ready_devices()) == 2, "no phone is to blame"
 
 
 def test_a_folder_is_brought_run_and_removed(up: Up, tmp_path: Path) -> None:

@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
-from farm.endpoints import settings_for
-from tests.integration.workers.jobs import begun, enrolled
-from tests.servers import required
-from tests.waiting import eventually
+from tests.integration.farm.conftest import Cli
+from tests.integration.farm.test_up import ROOT, Up
+from tests.integration.workers.jobs import begun
 
-from .authors_phone import recording
-from .conftest import Cli
-from .test_up import READY_S, ROOT, Up
+from .conftest import DATA
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
-
-DATA = ROOT.parent / "shared" / "data" / "mobile_convnet" / "galaxy_s7"
-
-
-@pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    if not DATA.is_dir():
-        pytest.skip("the authors' data (shared/data/mobile_convnet) are not on this machine")
-    for binary in ("redis-server", "adb"):
-        required(binary)
-    folder = tmp_path_factory.mktemp("replayed")
-    played = recording(DATA, folder / "galaxy_s7.json")
-    found = Up(folder / "farm", "--virtual", "1", "--profile", f"replay:{played}")
-    try:
-        found.wait_until_ready()
-        eventually(lambda: any(each.facts.source == "replay" for each in found.ready_devices()), READY_S)
-        (phone,) = (each for each in found.ready_devices() if each.facts.source == "replay")
-        enrolled(settings_for(found.state), phone)  # load steps of what is played back are those of this machine
-        yield found
-    finally:
-        found.kill()
+pytestmark = [
+    pytest.mark.skipif(not DATA.is_dir(), reason="the authors' data (shared/data/mobile_convnet) are not here"),
+    pytest.mark.slow,
+    pytest.mark.long,
+]
 
 
 def run(up: Up, cli: Cli, name: str, sampling: dict[str, Any], **axes: list[Any]) -> list[dict[str, Any]]:
