@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from statistics import mean
-
-import numpy as np
+from statistics import mean, stdev
 
 from orchestrator.model.event import Power
 from orchestrator.model.record import InvalidCode, Invalidity, Record
@@ -60,5 +58,4 @@ def _busiest(readings: Sequence[Power]) -> float | None:
             parts.setdefault(int((p.t_ns - readings[0].t_ns) * NS / BUSY_WINDOW_S), []).append(share)
     fullest = max(map(len, parts.values()), default=0)
     known = [part for part in parts.values() if 2 * len(part) >= fullest and len(part) >= FEWEST]
-    least = (np.mean(part) - STANDARD_ERRORS * np.std(part, ddof=1) / math.sqrt(len(part)) for part in known)
-    return max(map(float, least), default=None)
+    return max((mean(part) - STANDARD_ERRORS * stdev(part) / math.sqrt(len(part)) for part in known), default=None)

@@ -76,7 +76,7 @@ def _origin(record: Record, source: PowerSource) -> Origin | None:
     if source is PowerSource.GAUGE:
         gauge = calibration(record)
         found = gauge_readings(record.power, gauge)
-        trace = _trace_of_gauge(found, gauge, once=True)
+        trace = _trace_of_gauge(found, gauge)
         return Origin(trace, source, Scope.DEVICE, "battery gauge", found.left_out, found.assumed_v) if trace else None
     trace, used = series_trace(record, source), _series_of(record, source)
     if trace is None:
@@ -89,18 +89,12 @@ def _origin(record: Record, source: PowerSource) -> Origin | None:
     return Origin(trace, source, Scope.RAILS, name, left_out)
 
 
-def gauge_trace(record: Record, *, once: bool = False) -> Trace | None:
-    """The battery gauge's power, positive while it discharges; None where no current was readable.
-    `once`: each refresh once, instead of every reading."""
-    gauge = calibration(record)
-    return _trace_of_gauge(gauge_readings(record.power, gauge), gauge, once=once)
-
-
-def _trace_of_gauge(found: GaugeReadings, gauge: GaugeCalibration, *, once: bool) -> Trace | None:
+def _trace_of_gauge(found: GaugeReadings, gauge: GaugeCalibration) -> Trace | None:
+    """Each refresh once; None where no current was readable."""
     if len(found.t_s) < 2:
         return None
     usual_v, refresh_s, t_s = float(np.median(found.volts)), gauge.refresh_ns * NS, found.t_s
-    news = news_of(t_s, found.raw, refresh_s) if once else np.arange(len(t_s))
+    news = news_of(t_s, found.raw, refresh_s)
     is_seen_late = len(news) < len(t_s)
     spacing_s = float(np.median(np.diff(t_s)))
     assumed = telemetry.USUAL_V_UNCERTAINTY if found.assumed_v else 0.0

@@ -9,7 +9,8 @@ from statistics import fmean, median
 
 import pytest
 
-from orchestrator.energy import gauge_trace
+from orchestrator.energy import calibration
+from orchestrator.energy.gauge_readings import gauge_readings
 from orchestrator.exchange import long_rows
 from orchestrator.model.device import Api
 from orchestrator.model.event import Setup
@@ -92,9 +93,10 @@ def test_exported_power_is_that_of_the_report(name: str, calibrated: bool) -> No
     by_phase = defaultdict(list)
     for row in rows:
         by_phase[row["phase"]].append(row["power_w"])
-    trace = gauge_trace(made)
-    assert trace is not None
-    assert [row["power_w"] for row in rows] == pytest.approx(list(trace.power_w))
+    gauge = calibration(made)
+    seen = gauge_readings(made.power, gauge)
+    power_w = seen.raw * gauge.discharge_a_per_unit * seen.volts
+    assert [row["power_w"] for row in rows] == pytest.approx(list(power_w))
     (use,) = summarised([made], {ONE.cell_id: ONE})[0].energy
     assert use.idle_power_w is not None
     assert fmean(by_phase["load"]) == pytest.approx(use.load_power_w.value, rel=0.03)
