@@ -16,6 +16,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -132,16 +133,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     root = Path(__file__).parent
     long, slow = ({each.path for each in items if each.get_closest_marker(name)} for name in ("long", "slow"))
 
-    def place(item: pytest.Item) -> tuple[bool, bool, bool, int]:
-        path, together = item.path, item.nodeid.startswith(TOGETHER)
-        order = zlib.crc32(str(path.relative_to(root)).encode())
-        return path not in long, path not in slow and not together, not together, order
+    @cache
+    def place(path: Path) -> tuple[bool, bool, bool, int]:
+        name = str(path.relative_to(root))
+        together = f"tests/{name}".startswith(TOGETHER)
+        return path not in long, path not in slow and not together, not together, zlib.crc32(name.encode())
+
+    @cache
+    def kind(path: Path) -> str:
+        return path.relative_to(root).parts[0]
 
     for item in items:
-        kind = item.path.relative_to(root).parts[0]
-        if kind in KINDS:
-            item.add_marker(kind)
-    items.sort(key=place)
+        if kind(item.path) in KINDS:
+            item.add_marker(kind(item.path))
+    items.sort(key=lambda item: place(item.path))
 
 
 def pytest_collection_finish() -> None:

@@ -12,20 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 
 from benchmarks.engine.zoo import coverage
-from farm.cli.app import application
 from kernels.frontend.onnx import OPERATORS
 from kernels.frontend.onnx.rewriting.runtime import DOMAIN
 from orchestrator import nightly, spec
 from orchestrator.model.experiment import Experiment, Published
 from orchestrator.spec.expansion.device_selection.facts import FACTS
 from tests.source_tree import ROOT, modules
+from tests.test_remedies import COMMANDS, FARM
 from workers.engines import Engines, Host
 
-COMMANDS = typer.main.get_command(application()).commands  # type: ignore[attr-defined]
 EVERYWHERE = {"--help", "-h", "--json", "--state"}
 
 
@@ -292,7 +290,7 @@ def texts_of_commands(command: Any, name: str = "farm") -> Iterator[tuple[str, s
 
 def test_sentences_are_short() -> None:
     texts = {name_of(page): page.read_text() for page in pages() if page.parent != NOTES}
-    texts |= dict(texts_of_commands(typer.main.get_command(application())))
+    texts |= dict(texts_of_commands(FARM))
     counted = {name: [(words(each), each) for each in sentences(text)] for name, text in texts.items()}
     assert not [(name, *each) for name, found in counted.items() for each in found if each[0] > MOST_WORDS]
     prose = [count for found in counted.values() for count, _ in found if count > 3]

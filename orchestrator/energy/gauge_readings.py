@@ -68,8 +68,19 @@ class GaugeReadings:
     """The reason why the voltage was assumed; empty: the gauge told it."""
 
 
+_latest: tuple[Sequence[Told], GaugeCalibration, GaugeReadings] | None = None
+"""The last record's: a block's energy and most reasons against it begin with them."""
+
+
 def gauge_readings(power: Sequence[Told], gauge: GaugeCalibration) -> GaugeReadings:
     """Return the usable readings of those that have a current."""
+    global _latest
+    if not ((latest := _latest) and latest[0] is power and latest[1] == gauge):
+        _latest = latest = power, gauge, _usable(power, gauge)
+    return latest[2]
+
+
+def _usable(power: Sequence[Told], gauge: GaugeCalibration) -> GaugeReadings:
     told = [(at, each.t_ns, each.current_ua, each.voltage_uv) for at, each in enumerate(power)]
     known = [(at, t_ns, current, raw) for at, t_ns, current, raw in told if current is not None]
     usual = median(abs(current) for _, _, current, _ in known) if known else 0.0

@@ -38,8 +38,6 @@ SUSPENDED_S = 0.001
 """Longer than two readings of two clocks can differ by; the shortest real suspend takes far longer."""
 CLOCK_SHARE = 0.001
 """Residual of the map of clocks over the load's length: measurement protocol, step 12."""
-
-
 MOST_LEFT_OUT = 0.1
 """Share of readings that cannot be, or of a rest's that are nothing."""
 NOTHING = 0.005

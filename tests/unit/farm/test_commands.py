@@ -30,11 +30,10 @@ from orchestrator.ledger import Ledger
 from orchestrator.ledger.upkeep.copies import JUMP
 from orchestrator.system.config import Settings
 from tests.servers import required
+from tests.test_remedies import COMMANDS
 from tests.unit.orchestrator import make
 
 from .conftest import Run
-
-COMMANDS = set(typer.main.get_command(application()).commands)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("names", BY_MODULE.values())
