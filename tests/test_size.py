@@ -15,15 +15,15 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
     "kernels": 49_780,  # 95: texts side by side; 325: prompts of packed weights; 100: tables in parts
-    "orchestrator": 58_470,  # 95: what is left out, unresolved, gone is told; 35: texts side by side; 545: any host's phones by hand, imports; 3_100: people
-    "workers": 18_955,  # 5: records too long to send; 25: texts side by side; 310: language models of packages; 1_000: tools
+    "orchestrator": 58_470,  # 95: what is left out, unresolved, gone is told; 35: texts side by side; 3_100: people
+    "workers": 18_955,  # 5: records too long to send; 310: language models of packages; 1_000: tools
     "device_agent": 19_665,  # 80: runs are followed; 65: memory of a tree; 335: packed weights; 440: generation
     "virtual_phones": 8_315,  # 5: who replays locks its journal; 50: a screen; 55: phases of power
-    "farm": 14_615,  # 30: things counted by one function; 10: rows of tokens; 175: groups, certificates, proxies; 935: log in from afar
+    "farm": 14_615,  # 30: things counted by one function; 175: groups, certificates, proxies; 935: log in from afar
     "dashboards": 6_945,  # 260: pages of people, projects; 315: log-in by a provider; 965: people
     "client": 445,
     "benchmarks": 12_025,  # 45: people in pairs of turns; 60: pairs of engines; 210: people; 350: tokens
-    "tests": 84_695,  # 60: what a stranger found; 240: pages of people, compose; 95: texts side by side; 500: hosts distrusted; 1_600: shares
+    "tests": 84_695,  # 60: what a stranger found; 240: pages of people, compose; 500: hosts distrusted; 1_600: shares
 }
 
 
