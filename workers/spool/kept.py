@@ -62,7 +62,7 @@ class KeptRecords:
         return sorted(files, key=lambda name: files[name])
 
     def body(self, name: str) -> bytes:
-        """Of what an earlier version left, and is too long, only that is told. Raises OSError."""
+        """Return its bytes; in the place of too many, which an earlier version left, only that. Raises OSError."""
         known = self._unwritten.get(name)
         text = b"" if known is None else known[0].encode()
         size = len(text) if text else (self.folder / name).stat().st_size

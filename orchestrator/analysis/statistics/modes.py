@@ -63,7 +63,7 @@ class Throttling(Model):
     told: int = 0
     """Blocks that tell a plateau."""
     throttled: int = 0
-    """Those of them whose speed left it."""
+    """Blocks whose speed left it."""
     plateau_end_s: float | None = None
     """Median time of that; None where a block kept its speed."""
 
