@@ -17,6 +17,7 @@ from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device, DeviceState, Health
 from orchestrator.model.errors import FarmError, NoData, SpecError, TransportLost, Unsupported
+from orchestrator.model.quantity import counted
 from orchestrator.queueing.capacity import MOST_RUNS, Capacity, check_target, find_live_capacity
 from orchestrator.queueing.kept import KeptServer, keep_run
 from orchestrator.queueing.live import LiveRun, run_live
@@ -235,7 +236,7 @@ def choose(spec: QueueingSpec, settings: Settings, ledger: Ledger) -> list[Membe
         fitting = [each for each in free if wanted.matches(each)]
         if len(fitting) < group.count:
             raise NoData(
-                f"server {group.name} needs {group.count} devices, and {len(fitting)} are free that fit "
+                f"server {group.name} needs {counted(group.count, 'device')}, and {len(fitting)} are free that fit "
                 f"`{group.devices}`; there are: {', '.join(each.facts.serial for each in devices) or 'none'}",
                 remedy="`farm devices` tells of each; lower `count`, or widen `devices`",
             )

@@ -14,6 +14,7 @@ import typer
 import yaml
 
 from farm.cli.app import application
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import DoubtCode
 from tests.source_tree import ROOT, Module, modules
 
@@ -119,3 +120,15 @@ def test_a_command_that_does_not_exist_is_found(words: str) -> None:
 def test_commands_in_texts_exist_and_take_what_is_given() -> None:
     wrong = [f"{where}: `farm {command}`: {found}" for where, command in told() if (found := fault(command))]
     assert not wrong, "\n".join(wrong)
+
+
+def test_pages_count_by_one_function() -> None:
+    """A page that writes a plural behind a number says "1 devices" at some time: `w.counted` does not."""
+    nouns = r"\}\} (?:more )?(?:devices|jobs|blocks|rows|phones|experiments|rounds|records|hosts|steps|runs|samples)\b"
+    bounds = "{{ min_blocks }} blocks"  # a number that is never one
+    for room in ("dashboards/web/templates", "orchestrator/report"):
+        for page in sorted((ROOT / room).glob("**/*.j2")):
+            found = re.findall(rf".{{0,30}}{nouns}", page.read_text().replace(bounds, ""))
+            assert not found, f"{page.name}: count with `w.counted`: {found}"
+    assert [counted(number, "row is", "rows are") for number in range(3)] == ["0 rows are", "1 row is", "2 rows are"]
+    assert [counted(number, "device") for number in (0, 1, 2000)] == ["0 devices", "1 device", "2,000 devices"]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Container
 from pathlib import Path
 
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.base import canonical_json
 from orchestrator.model.engine_build import EngineBuild
+from orchestrator.model.errors import ModelFileError
 from orchestrator.system.durable_files import write_durably
+
+ADD_AGAIN = "bring it again with `farm engines add`"
 
 
 class EngineBuilds:
@@ -41,6 +45,18 @@ class EngineBuilds:
     def all(self) -> list[EngineBuild]:
         """Return its own builds, by engine and ABI. Raises ModelFileError where a kept one is damaged."""
         return [EngineBuild.read(self._artifacts.path(sha256)) for of in self.own().values() for sha256 in of.values()]
+
+    def offered(self, engines: Container[str]) -> dict[str, dict[str, str]]:
+        """Return what is named of some engines. Raises ModelFileError where a file of it is gone: hosts would ask for
+        it again and again."""
+        own = {name: of for name, of in self.named().items() if name in engines}
+        for name, sha256 in ((name, sha256) for name, of in own.items() for sha256 in of.values()):
+            there = self._artifacts.has(sha256)
+            if not there or not all(
+                map(self._artifacts.has, EngineBuild.read(self._artifacts.path(sha256)).files.values())
+            ):
+                raise ModelFileError(f"files of engine {name} are gone from {self._artifacts.folder}", remedy=ADD_AGAIN)
+        return own
 
     def named(self) -> dict[str, dict[str, str]]:
         """Return the SHA-256 of each that experiments get, by engine and ABI: of one's own, else of the farm."""

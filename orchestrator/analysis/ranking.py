@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
+from math import isfinite
 
 from orchestrator.analysis.statistics import EnergyPerInference, Latency, Summary, newest_attempts, summarise
 from orchestrator.figures import BlockFigures
@@ -48,7 +49,8 @@ class Ranked(Model):
 
     @property
     def ms(self) -> float:
-        return self.latency.median_ms or 0.0
+        """Return its latency, infinite where that is not resolved."""
+        return float("inf") if self.latency.median_ms is None else self.latency.median_ms
 
     @property
     def joules(self) -> float:
@@ -78,7 +80,7 @@ def ranked_of(
     found = [
         _ranked(each, experiment_id, experiment.name, began[each.serial, each.source.value, each.cell_id])
         for each in summaries
-        if each.latency and each.latency.median_ms
+        if each.latency
     ]
     return [min(own, key=lambda each: each.ms) for own in _by_key(found)]
 
@@ -86,11 +88,11 @@ def ranked_of(
 def ranking(
     found: Iterable[Ranked], where: Mapping[str, str] | None = None, *, by_energy: bool = False
 ) -> list[Ranked]:
-    """Return the newest of each key, model by model, the fastest first; or the one that takes the least energy.
+    """Return the newest of each key that is resolved, model by model, the fastest first; or that of the least energy.
 
     `where`: the value by name of field that rows must have.
     """
-    newest = [max(own, key=lambda each: each.measured_at) for own in _by_key(found)]
+    newest = [max(own, key=lambda each: (isfinite(each.ms), each.measured_at)) for own in _by_key(found)]
     kept = [each for each in newest if all(str(getattr(each, name)) == text for name, text in (where or {}).items())]
     return sorted(kept, key=lambda each: (each.model, each.joules if by_energy else 0.0, each.ms, each.key))
 

@@ -61,6 +61,10 @@ class Artifacts:
             )
         return stored
 
+    def has(self, sha256: str) -> bool:
+        """Return whether a file is kept; its content is not looked at."""
+        return self._place(sha256).is_file()
+
     def named(self, start: str) -> str:
         """The SHA-256 of the one kept file that begins so (8 digits at least). Raises ModelFileError."""
         if not re.fullmatch(r"[0-9a-f]{8,64}", start):

@@ -138,12 +138,17 @@ def forget_receipts(redis: Redis, restored: int) -> None:
     redis.set(keys.RESTORED, restored)
 
 
+def too_long(name: str, length: int) -> bytes:
+    """Return what stands in the place of more than `RECORD_BYTES`: the ledger sets it aside and tells it as reason."""
+    return json.dumps(f"{name}, too long for a record: {length} bytes").encode()
+
+
 def _entry(host: str, entry_id: bytes, pairs: list[bytes], length: int = 0) -> Entry:
     """`length`: of what was cut, because it is longer than a record may be."""
     fields = dict(zip(pairs[::2], pairs[1::2], strict=True))
-    body = fields.get(b"record")
+    body, name = fields.get(b"record"), fields.get(b"name", b"").decode(errors="replace")
     if length:
-        body = b"too long for a record: %d bytes" % length
+        body = too_long(name, length)
     elif body is None:  # whatever it is, all of it is kept
         body = json.dumps({key.decode(errors="replace"): repr(value) for key, value in fields.items()}).encode()
-    return Entry(entry_id.decode(), body, host, fields.get(b"name", b"").decode(errors="replace"))
+    return Entry(entry_id.decode(), body, host, name)

@@ -39,8 +39,10 @@ SUSPECT_AFTER = 3
 """Silences of its worker after which a job runs alone."""
 LONE_DEATHS = 3
 """Deaths of its worker after which a job that runs alone is over: one may be a person's or the kernel's doing."""
-UNMET_LIMIT = 50
-"""A condition that is never met ends a job at some time; an outage or a person never does."""
+UNMET_LIMIT, MISSING_LIMIT = 50, 20
+ENDING = ((UNMET, UNMET_LIMIT), (frozenset({"record_missing"}), MISSING_LIMIT))
+"""Causes, and the losses by them that a job survives: a condition that is never met ends it at some time, and a block
+that is measured and leaves no record. An outage or a person never does."""
 LATER_AFTER = ((HOST, 1), (NOBODY - UNMET, 10))
 """Causes, and how many losses by them a job has before it is tried again ever later."""
 MAX_PAUSE_S = 300.0
@@ -76,7 +78,7 @@ def verdict_on(cause: str, before: Sequence[str], counted: int, budget: int) -> 
     if died_alone(cause, before) and sum(died_alone(each, every[:n]) for n, each in enumerate(every)) >= LONE_DEATHS:
         return Verdict(True, KILLS_WORKER)
     lost = Counter(every)
-    if counted >= budget or sum(lost[each] for each in UNMET) > UNMET_LIMIT:
+    if counted >= budget or any(sum(lost[each] for each in causes) > most for causes, most in ENDING):
         return Verdict(True, cause)
     pause_s = PAUSES_S.get(cause, 0.0)
     for causes, some in LATER_AFTER:

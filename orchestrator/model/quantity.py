@@ -120,6 +120,6 @@ Celsius = Annotated[float, BeforeValidator(parse_celsius, json_schema_input_type
 Bytes = Annotated[int, BeforeValidator(parse_bytes, json_schema_input_type=float | str), Field(ge=0)]
 
 
-def counted(number: int, noun: str) -> str:
-    """Return `1 cell`, `2 cells`, `1,000 jobs`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return `1 cell`, `2 cells`, `1,000 jobs`; `1 row is`, `0 rows are` where `many` has words of its own."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -145,7 +145,7 @@ def render(facts: dict[str, Any]) -> RenderableType:
     ran_on = f"[bold]ran on[/] {escape(where['device'])} ({where['source']}): {escape(where['device_name'])}"
     if "perplexity" in facts:
         count = len(facts["log_probabilities"])
-        return Group(ran_on, f"[bold]perplexity[/] {facts['perplexity']:.6g} of {count} tokens")
+        return Group(ran_on, f"[bold]perplexity[/] {facts['perplexity']:.6g} of {wording.counted(count, 'token')}")
     speed, sequences = facts["generated_tokens_per_s"], facts.get("sequences", 1)
     generated = "" if speed is None else f" · {speed:.4g} tokens a second behind it"
     answers = facts["tokens"] if sequences > 1 else [facts["tokens"]]

@@ -15,7 +15,7 @@ from farm.access import existing_settings, settings_of
 from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json
 from kernels.options import Options
 from orchestrator.model.device import Api, Precision
-from orchestrator.model.quantity import parse_seconds
+from orchestrator.model.quantity import counted, parse_seconds
 
 from . import split
 from .axis_options import with_compiler_options
@@ -196,7 +196,7 @@ def export(
     database.save(file)
     if as_json:
         print_json({"file": file, "entries": len(database)})
-    log().print(f"{len(database)} entries written to {file}")
+    log().print(f"{counted(len(database), 'entry', 'entries')} written to {file}")
 
 
 def import_(
@@ -215,7 +215,7 @@ def import_(
     database.save()
     if as_json:
         print_json({"file": file, "taken": taken, "entries": len(database)})
-    log().print(f"{taken} entries taken from {file}; {len(database)} are known now")
+    log().print(f"{counted(taken, 'entry', 'entries')} taken from {file}; {len(database)} are known now")
 
 
 def _database(settings: Settings) -> Any:

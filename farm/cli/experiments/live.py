@@ -94,7 +94,7 @@ def _lanes(snapshot: Snapshot, pace: Pace) -> RenderableType:
     shown = sorted(busy_first[:SHOWN_LANES], key=lambda lane: lane.device.serial)
     rows: list[Row] = [_lane(lane, snapshot, pace.left_s(lane, snapshot.at)) for lane in shown]
     if len(snapshot.lanes) > SHOWN_LANES:
-        rows.append(Text(f"... {len(snapshot.lanes) - SHOWN_LANES} more devices"))
+        rows.append(Text(f"... {wording.counted(len(snapshot.lanes) - SHOWN_LANES, 'more device')}"))
     figures = [Head(name, True) for name in ("done", "left", "last ms")]
     return Listing(("device", "", *figures, "job", "now"), rows, header_style="dim")
 
@@ -144,7 +144,8 @@ def plain(snapshot: Snapshot) -> str:
     """One line, where there is no terminal to draw on."""
     busy = sum(lane.progress is not None for lane in snapshot.lanes)
     done = outcomes(snapshot).plain.strip().replace("  ", ", ") or "none yet"
-    head = f"{snapshot.done}/{snapshot.total} done ({done}); {busy} of {len(snapshot.lanes)} devices busy"
+    lanes = wording.counted(len(snapshot.lanes), "device")
+    head = f"{snapshot.done}/{snapshot.total} done ({done}); {busy} of {lanes} busy"
     return "; ".join([head, *reason_lines(snapshot.waits)])
 
 

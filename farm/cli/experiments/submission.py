@@ -9,6 +9,7 @@ import typer
 
 from farm.cli.output import log, say
 from orchestrator.model.errors import SpecError
+from orchestrator.model.quantity import counted
 
 if TYPE_CHECKING:
     from orchestrator.acts import Done
@@ -26,7 +27,7 @@ def confirm_size(experiment: Any, devices: int, *, yes: bool) -> None:
     jobs = runs * {"all": max(1, devices), "any": 1}.get(count, count if isinstance(count, int) else 1)
     if jobs <= ASK_ABOVE or yes:
         return
-    extent = f"{jobs:,} jobs: {' x '.join(axes(experiment, devices))}"
+    extent = f"{counted(jobs, 'job')}: {' x '.join(axes(experiment, devices))}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise SpecError(f"this matrix has up to {extent}", remedy="shorten an axis, or confirm it with --yes")
     log().print(f"This matrix has up to [bold]{extent}[/].")

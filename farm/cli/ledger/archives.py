@@ -11,6 +11,7 @@ import typer
 from farm.access import find_experiment, open_database, open_ledger, settings_of
 from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json, say
 from orchestrator.model.errors import SetupError
+from orchestrator.model.quantity import counted
 
 if TYPE_CHECKING:
     from orchestrator.system.config import Settings
@@ -62,12 +63,13 @@ def archive(
         chosen = [name for name in old if name in names] if age_s and names else names or old
         if not chosen:
             raise SetupError("no experiment is old enough, and over", remedy="`farm status` lists them")
-        done = archives.archive(database, file, chosen, lambda rows: status.update(f"{rows} rows"))
+        done = archives.archive(database, file, chosen, lambda rows: status.update(f"{counted(rows, 'row')}"))
     if as_json:
         print_json({"file": done.file, "bytes": done.size, "sha256": done.sha256, "experiments": done.experiments,
                     "records": done.records})  # fmt: skip
         return
-    what = f"{len(done.experiments)} experiments, {done.records} raw records, {done.size} bytes, sha256 {done.sha256}"
+    of = f"{counted(len(done.experiments), 'experiment')}, {counted(done.records, 'raw record')}"
+    what = f"{of}, {done.size} bytes, sha256 {done.sha256}"
     out().print(f"{done.file}: {what}", markup=False, soft_wrap=True)
 
 
@@ -90,7 +92,8 @@ def adopt(
     if as_json:
         print_json({"experiments": done.experiments, "records": done.records})
         return
-    out().print(f"{len(done.experiments)} experiments taken in, {done.records} raw records", soft_wrap=True)
+    taken, records = counted(len(done.experiments), "experiment"), counted(done.records, "raw record")
+    out().print(f"{taken} taken in, {records}", soft_wrap=True)
 
 
 def prune(
@@ -141,7 +144,7 @@ def prune(
             _ask(yes)
             status.start()
             for count in archives.prune(database, found):
-                status.update(f"{count} raw records deleted")
+                status.update(f"{counted(count, 'raw record')} deleted")
             remove_dead(dead)
             farm = holder(settings.state) is not None
             if not farm:

@@ -10,6 +10,7 @@ import typer
 
 from farm.access import open_database, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
+from orchestrator.model.quantity import counted
 
 if TYPE_CHECKING:
     from orchestrator.ledger.upkeep.check import Fault
@@ -33,14 +34,15 @@ def check(state: StateOption = None, as_json: JsonOption = False) -> None:
         for looked in run(database):
             rows[looked.at] += looked.rows
             faults += looked.faults
-            status.update(f"{looked.at}: {rows[looked.at]} rows; {len(faults)} faults so far")
+            status.update(f"{looked.at}: {counted(rows[looked.at], 'row')}; {counted(len(faults), 'fault')} so far")
     wrong = [fault for fault in faults if not fault.harmless]
     if as_json:
         print_json({"rows": {at: count for at, count in rows.items() if count}, "faults": [asdict(f) for f in faults]})
     else:
         for line in _lines(faults):
             out().print(line, markup=False, soft_wrap=True)
-        out().print(f"{rows.total()} rows read: {len(wrong)} faults, {len(faults) - len(wrong)} harmless")
+        read, harmless = counted(rows.total(), "row"), len(faults) - len(wrong)
+        out().print(f"{read} read: {counted(len(wrong), 'fault')}, {harmless} harmless")
     if wrong:
         raise typer.Exit(1)
 

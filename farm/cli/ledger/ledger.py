@@ -8,6 +8,7 @@ import typer
 
 from farm.access import find_experiment, open_ledger, settings_of
 from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, log, option, out, print_json, say
+from orchestrator.model.quantity import counted
 
 from .archives import adopt, archive, prune
 from .check import check
@@ -63,7 +64,7 @@ def recompute(
             for number, name in enumerate(names, 1):
                 for done in ledger.renew_figures(name, everything=everything, faulty=True, dry=dry_run):
                     total = total.plus(done)
-                    status.update(f"{name} ({number} of {len(names)}): {total.looked_at} rows")
+                    status.update(f"{name} ({number} of {len(names)}): {counted(total.looked_at, 'row')}")
     if as_json:
         print_json({"experiments": len(names), **total._asdict(), "readings": readings})
     else:
@@ -79,7 +80,9 @@ def _show(total: Renewed, experiments: int, readings: list[dict[str, Any]], *, d
         say(f"{each['job']} attempt {each['attempt']}: {words}, samples {before} -> {after}")
     made = "would be made anew" if dry_run else "made anew"
     counts = "" if dry_run else f": {total.changed} changed, {total.faulty} without figures"
-    out().print(f"{total.looked_at} rows of {experiments} experiments {made}{counts}", soft_wrap=True)
+    out().print(
+        f"{counted(total.looked_at, 'row')} of {counted(experiments, 'experiment')} {made}{counts}", soft_wrap=True
+    )
     if readings:
         verb = "would read" if dry_run else "read"
-        out().print(f"{len(readings)} records {verb} otherwise; earlier readings are kept", soft_wrap=True)
+        out().print(f"{counted(len(readings), 'record')} {verb} otherwise; earlier readings are kept", soft_wrap=True)

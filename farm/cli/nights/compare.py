@@ -30,6 +30,7 @@ from farm.cli.output import (
 )
 from farm.cli.results.pairs import WhereOption, pair, where_of
 from orchestrator.model.errors import FarmError, NoData
+from orchestrator.model.quantity import counted
 
 if TYPE_CHECKING:
     from orchestrator.analysis.comparison import Rules, SideRow
@@ -212,7 +213,7 @@ def _save(a: str, where: dict[str, str], path: Path, state: Path | None, *, as_j
     write_whole(path, baselines.as_bytes(side.experiments, rows), "--save-baseline")
     if as_json:
         print_json({"file": path, "experiments": side.experiments, "blocks": len(rows)})
-    say(f"{len(rows)} blocks of {', '.join(side.experiments)} saved to {path}")
+    say(f"{counted(len(rows), 'block')} of {', '.join(side.experiments)} saved to {path}")
 
 
 def _write(
@@ -248,7 +249,7 @@ def _show(content: Content, *, every: bool) -> None:
         rows, narrow = compared.section(content, lines), list(compared.narrow(content, lines))
         out().print(listing.part(rows, most=len(lines), narrow=narrow))
     if left:
-        out().print(Text(f"{left} rows more that are not the same: --all shows them", style="dim"))
+        out().print(Text(f"{counted(left, 'row')} more that are not the same: --all shows them", style="dim"))
     for note in compared.notes(content):
         out().print(Text(note, style="dim"))
     hint("settled", "detects", "margin")

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from farm.access import COMMAND_LINE, open_inventory, open_ledger, open_site, settings_of, site_of, user_by
 from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, log, option, out, print_json, say, show_done
 from orchestrator.model.errors import FarmError, NoData, SpecError
+from orchestrator.model.quantity import counted
 
 if TYPE_CHECKING:
     from orchestrator.ledger import Ledger
@@ -223,13 +224,13 @@ def progress(ledger: Ledger, night: Night) -> str:
             continue
         left = sum(counts.get(word, 0) for word in ("waiting", "placed", "running"))
         if total := sum(counts.values()):  # else its jobs are not stored yet
-            parts.append(f"{wave.part}, {wave.kind}: {total - left} of {total} blocks")
+            parts.append(f"{wave.part}, {wave.kind}: {total - left} of {counted(total, 'block')}")
     return "; ".join(parts)
 
 
 def _extent(night: Night) -> str:
     names = ", ".join(part.name for part in night.parts)
-    return f"{names} on two sides, {night.suite.rounds} rounds, {night.suite.budget:g} s at most"
+    return f"{names} on two sides, {counted(night.suite.rounds, 'round')}, {night.suite.budget:g} s at most"
 
 
 def _found(ledger: Ledger, name: str | None) -> Night:

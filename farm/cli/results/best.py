@@ -61,9 +61,9 @@ def best(
             measured = measured_runs(ledger.figures(row.id, []), cells, row.experiment.sampling.mode)
     if not measured:
         raise _nothing(row.id, layers=LAYER in columns)
-    found = choose(measured, columns, axis, where_of(where))
+    found = choose(measured, columns, axis, where_of(where), watched=row.experiment.sampling.is_watched)
     if output is not None:
-        _write(output, to_choices(found, f"farm best of {row.id}: {axis} with the least and the greatest time"))
+        _write(output, to_choices(found, f"farm best of {row.id}: {axis} with the least and the greatest time"), found)
     if as_json:
         print_json(found)
     else:
@@ -71,9 +71,13 @@ def best(
         hint("axis", "interval")
 
 
-def _write(path: Path, choices: Choices) -> None:
+def _write(path: Path, choices: Choices, found: list[Best]) -> None:
+    from orchestrator.report.wording import counted
+
     path.write_text(choices.model_dump_json(indent=1) + "\n")
-    say(f"{len(choices.layers)} layers in {path}: name it as `workload.choices`")
+    say(f"{counted(len(choices.layers), 'layer')} in {path}: name it as `workload.choices`")
+    if open_ := sum(one.runner_up is not None and not one.resolved for one in found):
+        say(f"of {counted(open_, 'layer')} the data do not tell the best value from others: their choice may be chance")
 
 
 def _nothing(experiment_id: str, *, layers: bool) -> NoData:
@@ -115,7 +119,8 @@ def _figures(one: Best) -> list[str]:
     ratio = "" if one.ratio is None else f"{one.ratio:.3f}"
     interval = f"{one.interval.low:.3f} to {one.interval.high:.3f}" if one.interval else ""
     runner_up = "" if one.runner_up is None else escape(str(one.runner_up))
-    return [wording.ms(one.median_ms), runner_up, ratio, interval, _resolved(one)]
+    median, _ = wording.figure(one.median_ms, None, one.values[0].unresolved)
+    return [median, runner_up, ratio, interval, _resolved(one)]
 
 
 def _resolved(one: Best) -> str:
@@ -131,10 +136,17 @@ def _list(values: tuple[Value, ...]) -> str:
 
 
 def _notes(found: list[Best], axis: str) -> None:
+    from orchestrator.report import wording
+
+    for one in found:
+        if why := one.values[0].unresolved:
+            _, needs = wording.figure(None, None, why)
+            named = ", ".join(f"{name} {value}" for name, value in {**one.group, axis: one.best}.items())
+            say(f"median not resolved of {named}: {needs}")
     if any(one.tied_with for one in found):
         say("no, not from: the 95 % interval of the ratio to the best holds one, or is not known")
     for reason in dict.fromkeys(one.reason for one in found if one.reason):
-        say(f"not resolved: {reason}")
+        say(f"no: {reason}")
     differ = dict.fromkeys(name for one in found for name in one.also_differ)
     if differ:
         log().print(

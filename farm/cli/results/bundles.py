@@ -13,6 +13,7 @@ from farm.access import COMMAND_LINE, find_experiment, open_database, open_ledge
 from farm.cli.output import log, option, out, print_json
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import ModelFileError
+from orchestrator.model.quantity import counted
 
 BundleOption = Annotated[
     Path | None, option("--bundle FILE.zip", "The file that carries an experiment from lab to lab.")
@@ -55,7 +56,9 @@ def write_bundle(
         return
     out().print(str(file), markup=False, highlight=False, soft_wrap=True)
     parts = sum(part.bytes for part in made.parts.values())
-    told_as = f"{row.id} of the lab {name}: {len(made.devices)} devices, {told['bytes']} bytes, {parts} unpacked"
+    told_as = (
+        f"{row.id} of the lab {name}: {counted(len(made.devices), 'device')}, {told['bytes']} bytes, {parts} unpacked"
+    )
     log().print(told_as, markup=False, soft_wrap=True)
 
 

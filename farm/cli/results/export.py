@@ -16,6 +16,7 @@ from farm.cli.measured import find_results, tell_pruned
 from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, option, print_json
 from farm.doors import open_door
 from orchestrator.model.errors import SetupError
+from orchestrator.model.quantity import counted
 
 from .bundles import BundleOption, LabOption, ModelsOption, write_bundle
 
@@ -80,7 +81,7 @@ def export(
         path, made, count = _into(output, lambda rows: f"{experiment_id}-{rows}.{kind}", write)
     if as_json:
         print_json({"experiment": experiment_id, "file": path, "format": kind, "what": made, "rows": count})
-    log().print(f"{count} rows of {experiment_id} written to {path}", soft_wrap=True)
+    log().print(f"{counted(count, 'row')} of {experiment_id} written to {path}", soft_wrap=True)
 
 
 def _into(

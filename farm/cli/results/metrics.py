@@ -18,6 +18,7 @@ import typer
 from farm.access import open_database, settings_of
 from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, option, print_json
 from orchestrator.model.errors import SetupError
+from orchestrator.model.quantity import counted
 
 from .pairs import pair
 
@@ -165,11 +166,11 @@ def _seconds(when: datetime | None, default: float) -> float:
 
 
 def _tell(found: Backfill, count: int) -> None:
-    log().print(f"{count} samples of {found.records} records", soft_wrap=True)
+    log().print(f"{counted(count, 'sample')} of {counted(found.records, 'record')}", soft_wrap=True)
     if found.without_clock:
-        log().print(
-            f"left out: {found.without_clock} records that do not tell when they were sampled (of older workers)",
-            soft_wrap=True,
+        left = counted(
+            found.without_clock, "record without the time of its samples", "records without their samples' times"
         )
+        log().print(f"left out: {left} (of older workers)", soft_wrap=True)
     if found.too_new:
-        log().print(f"left out: {found.too_new} records of the last 3 h: run it again later", soft_wrap=True)
+        log().print(f"left out: {counted(found.too_new, 'record')} of the last 3 h: run it again later", soft_wrap=True)

@@ -35,13 +35,13 @@ def rank(
     Example: `farm rank`, `farm rank --where model=squeezenet_v1_0 --by energy`
     """
     from orchestrator.analysis.ranking import ranking
-    from orchestrator.report.parts.ranking import NEWEST, ranked_in
+    from orchestrator.report.parts.ranking import NEWEST, left_out, ranked_in
 
     wanted = where_of(where)
     if unknown := wanted.keys() - set(COLUMNS):
         raise typer.BadParameter(f"{min(unknown)!r} is none of {', '.join(COLUMNS)}", param_hint="--where")
     with open_ledger(settings_of(state)) as ledger, log().status("reading") as status:
-        rows, _ = ledger.listed.experiments(0, NEWEST)
+        rows, total = ledger.listed.experiments(0, NEWEST)
         found: list[Ranked] = []
         for number, row in enumerate(rows, 1):
             status.update(f"{row.id} ({number} of {len(rows)})")
@@ -51,6 +51,8 @@ def rank(
         print_json(told)
     else:
         _show(told)
+        for line in left_out(rows, total, found):
+            say(line)
 
 
 def _show(found: list[Ranked]) -> None:

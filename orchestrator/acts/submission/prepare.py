@@ -48,7 +48,7 @@ def _with_builds(experiment: Experiment, builds: EngineBuilds) -> Experiment:
     """The experiment with the builds of its engines, as its project has them now."""
     engines = {*experiment.matrix.options.get(ENGINE.name, ())}
     engines |= {side.axes.get(ENGINE.name) for _, side in experiment.sides or ()}
-    if not (own := {name: of for name, of in builds.named().items() if name in engines}):
+    if not (own := builds.offered(engines)):
         return experiment
     given = experiment.engine or EngineSettings()
     return experiment.model_copy(update={"engine": given.model_copy(update={"builds": own})})

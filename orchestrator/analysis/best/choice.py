@@ -17,7 +17,7 @@ from pydantic import Field
 from orchestrator.analysis.comparison.metrics import METRICS, MIN_BLOCKS
 from orchestrator.analysis.comparison.ratio import Estimate, Method, estimate, rounding_of
 from orchestrator.analysis.comparison.verdict import bounds, interval_of
-from orchestrator.analysis.statistics import Interval
+from orchestrator.analysis.statistics import Interval, Unresolved, median_of
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.errors import NoData, NotComparable, UnknownName
@@ -31,6 +31,8 @@ class ValueMedian(Model):
     value: Value
     median_ms: float
     """Median of the blocks."""
+    unresolved: Unresolved | None = None
+    """The reason why results do not tell this median."""
     blocks: int
     samples: int
     also: dict[str, Value] = Field(default_factory=dict)
@@ -87,8 +89,11 @@ class _Candidate:
 Groups = dict[tuple[Value | None, ...], dict[Value, _Candidate]]
 
 
-def choose(found: Iterable[Measured], per: Sequence[str], axis: str, where: Mapping[str, str]) -> list[Best]:
-    """The best value of `axis` in every group of `per`, in the order in which groups were measured.
+def choose(
+    found: Iterable[Measured], per: Sequence[str], axis: str, where: Mapping[str, str], *, watched: bool = False
+) -> list[Best]:
+    """The best value of `axis` in every group of `per`, in the order in which groups were measured. `watched`: as
+    intervals have it.
 
     Raises UnknownName for a column that is not there, NoData where nothing is left, and NotComparable where a value
     would be a median over different things.
@@ -101,7 +106,10 @@ def choose(found: Iterable[Measured], per: Sequence[str], axis: str, where: Mapp
             _put(groups, one, per, axis)
     if not groups:
         raise NoData("nothing is left to compare", remedy=_remedy_where(listed, where))
-    return [_best(dict(zip(per, key, strict=True)), axis, list(group.values())) for key, group in groups.items()]
+    return [
+        _best(dict(zip(per, key, strict=True)), axis, list(group.values()), watched=watched)
+        for key, group in groups.items()
+    ]
 
 
 def _check_columns(found: Sequence[Measured], names: Sequence[str]) -> None:
@@ -134,7 +142,7 @@ def _mixed(candidate: _Candidate, rest: Mapping[str, Value], axis: str) -> NotCo
     )
 
 
-def _best(group: Mapping[str, Value | None], axis: str, candidates: Sequence[_Candidate]) -> Best:
+def _best(group: Mapping[str, Value | None], axis: str, candidates: Sequence[_Candidate], *, watched: bool) -> Best:
     ordered = sorted(candidates, key=_rank)
     first, others = ordered[0], ordered[1:]
     found = [_ratio(first, other) for other in others]
@@ -152,7 +160,7 @@ def _best(group: Mapping[str, Value | None], axis: str, candidates: Sequence[_Ca
         reason=_reason(first, others),
         tied_with=tuple(other.value for other, each in zip(others, found, strict=True) if not _is_resolved(each)),
         also_differ=_also_differ(candidates),
-        values=tuple(_told(candidate) for candidate in ordered),
+        values=tuple(_told(candidate, watched=watched) for candidate in ordered),
         sources=tuple(sorted({each.source for candidate in candidates for each in candidate.blocks})),
     )
 
@@ -163,11 +171,12 @@ def _rank(candidate: _Candidate) -> tuple[float, float, str]:
     return candidate.median_ms, float(value) if isinstance(value, int | float) else 0.0, str(value)
 
 
-def _told(candidate: _Candidate) -> ValueMedian:
+def _told(candidate: _Candidate, *, watched: bool) -> ValueMedian:
     samples = sum(each.samples for each in candidate.blocks)
+    in_time = [each.block.value for each in sorted(candidate.blocks, key=lambda each: each.block.started_at)]
     return ValueMedian(
-        value=candidate.value, median_ms=candidate.median_ms, blocks=len(candidate.blocks), samples=samples,
-        also=candidate.rest,
+        value=candidate.value, median_ms=candidate.median_ms, unresolved=median_of(in_time, watched=watched).unresolved,
+        blocks=len(candidate.blocks), samples=samples, also=candidate.rest,
     )  # fmt: skip
 
 

@@ -56,10 +56,14 @@ class Throttling(Model):
     """Median latency of the first minute."""
     last_ms: float
     """Median latency of the last tenth."""
-    speed_left: float
-    """Share of the first minute's speed that is left at the end: 1 is no throttling."""
+    plateau_ms: float | None
+    """The time of a unit at the median speed of the first plateaus; None where units are too few to tell one."""
+    speed_left: float | None
+    """Median speed of the last third over the median speed of the plateaus, which stand beside it; None as that."""
+    told: int = 0
+    """Blocks that tell a plateau."""
     throttled: int = 0
-    """Blocks whose speed left its first plateau."""
+    """Blocks whose speed left it."""
     plateau_end_s: float | None = None
     """Median time of that; None where a block kept its speed."""
 
@@ -96,7 +100,9 @@ def throttling(blocks: Sequence[BlockFigures]) -> Throttling | None:
         return None
     load_s = min(curve.load_s for curve in curves)
     count = max(len(curve.bins_ms) for curve in curves)
-    ends_s = [curve.plateau.end_s for curve in curves if curve.plateau and curve.plateau.end_s is not None]
+    told = [curve.plateau for curve in curves if curve.plateau]
+    plateau_per_s = median(each.per_s for each in told) if told else None
+    ends_s = [each.end_s for each in told if each.end_s is not None]
     bins = [[ms for curve in curves if (ms := curve.bins_ms[i]) is not None] for i in range(count)]
     return Throttling(
         blocks=len(curves),
@@ -117,7 +123,9 @@ def throttling(blocks: Sequence[BlockFigures]) -> Throttling | None:
         ),
         first_ms=median(first),
         last_ms=median(last),
-        speed_left=median(first) / median(last),
+        plateau_ms=1e3 / plateau_per_s if plateau_per_s else None,
+        speed_left=median(each.sustained_per_s for each in told) / plateau_per_s if plateau_per_s else None,
+        told=len(told),
         throttled=len(ends_s),
         plateau_end_s=median(ends_s) if len(ends_s) == len(curves) else None,
     )

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import Field
 
-from orchestrator.figures import BlockFigures, LayerTime, Times, times_of
+from orchestrator.figures import QUANTITIES, BlockFigures, LayerTime, Times, times_of
 from orchestrator.figures.brief import Brief
 from orchestrator.figures.one_block import version_of
 from orchestrator.model.base import Model
@@ -109,6 +109,11 @@ class Summary(Model):
     """Every doubt of any block, once."""
     reasons: tuple[str, ...] = ()
     """The reasons why blocks did not go well, each once."""
+
+    @property
+    def sample(self) -> str:
+        """Return what a sample is: an answer, where tokens are told, else an inference."""
+        return "answer" if any(QUANTITIES[name].table == "tokens" for name in self.others) else "inference"
 
 
 def summarise(

@@ -47,7 +47,7 @@ def latency(summaries: Sequence[Summary], blocks: Sequence[BlockFigures]) -> Cha
             _draw(axes, summary, y, samples.get(layout.key_of(summary), []), colours[summary])
         layout.label_rows(axes, rows)
         layout.fit_axis(axes, [v for s in with_latency for v in samples.get(layout.key_of(s), [])])
-        axes.set_xlabel("latency of one inference, ms")
+        axes.set_xlabel(f"latency of one {layout.sample_of(with_latency)}, ms")
         put_heading(figure, keys=_keys(with_latency, colours))
         return Chart(figure, "latency", "Latency by device and configuration")
 
@@ -100,7 +100,7 @@ def _interval_words(rows: Sequence[Summary]) -> str:
 
 
 def distribution(summaries: Sequence[Summary], blocks: Sequence[BlockFigures]) -> list[Chart]:
-    """Draw the share of inferences that took at most so long (ECDF): a chart a device and workload, a curve a cell."""
+    """Draw the share of samples that took at most so long (ECDF): a chart a device and workload, a curve a cell."""
     samples = samples_by_key(blocks)
     found: dict[str, list[Summary]] = {}
     for summary in summaries:

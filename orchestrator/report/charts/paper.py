@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from orchestrator.figures import QUANTITIES
 from orchestrator.model.errors import SetupError, UnknownName, Unsupported
 from orchestrator.report.colours import BACKENDS, FOREIGN
 from orchestrator.report.drawing import FOREGROUND, GRID, MUTED, STYLE, logarithmic
@@ -33,11 +34,11 @@ P90 = "p90"
 TITLES = {
     "latency": "latency, median",
     P90: "latency, 90th percentile",
-    "energy": "energy of one inference",
+    "energy": "energy of one SAMPLE",
     "memory": "peak memory",
-    "setup": "set-up until the first inference",
+    "setup": "set-up until the first SAMPLE",
 }
-"""Words of the axis; another quantity has its name there."""
+"""Words of the axis, where SAMPLE stands for what is timed; another quantity has its name there."""
 SCALES = {"J": ("mJ", 1e3), "B": ("MiB", 2.0**-20)}
 """Units as a figure shows them."""
 
@@ -173,7 +174,10 @@ def _axis(name: str, dots: Sequence[Dot]) -> str:
     metric = next((each for each in sorted(TITLES, key=len, reverse=True) if name.startswith(each)), name)
     bases = {dot.basis.partition(" ")[0] for dot in dots}
     basis = bases.pop() if len(bases) == 1 else ""
-    words = [TITLES.get(metric, name), f"({basis})" if basis and basis not in TITLES.get(metric, name).split() else ""]
+    told = {each["metric"] for dot in dots for each in dot.of["quantities"]}
+    sample = "answer" if any(QUANTITIES[each].table == "tokens" for each in told & QUANTITIES.keys()) else "inference"
+    title = TITLES.get(metric, name).replace("SAMPLE", sample)
+    words = [title, f"({basis})" if basis and basis not in title.split() else ""]
     return ", ".join(filter(None, (" ".join(filter(None, words)), dots[0].unit.replace("1/s", "per s"))))
 
 

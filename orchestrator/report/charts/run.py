@@ -92,7 +92,7 @@ def _draw_drift(axes: Axes, records: list[Record], colours: dict[str, str], medi
     since = [(_start_ns(record) - _start_ns(ordered[0])) / 1e9 for record in marked]
     words = [f"{each:.0f}" if each >= 100 else f"{each:.3g}" for each in since]
     axes.set_xticks([place[record.job_id] for record in marked], words)
-    axes.set_xlabel("blocks in order, as wide as each other; s since the device's first inference")
+    axes.set_xlabel("blocks in order, as wide as each other; s since the device's first sample")
     axes.set_ylabel("relative to median")
     bare(axes, grid="y")
 

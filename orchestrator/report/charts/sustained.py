@@ -40,7 +40,7 @@ Curve = tuple[str, Look, Throttling]
 
 
 def throttling(summaries: Sequence[Summary], width_px: float = layout.PANEL_PX) -> list[Chart]:
-    """Speed under a sustained load, relative to its first minute, with what the phone told meanwhile: one chart a
+    """Speed under a sustained load, relative to its first plateau, with what the phone told meanwhile: one chart a
     device, one curve a cell."""
     names, colours = wording.naming(summaries), Colours.of(summaries)
     charts = []
@@ -77,28 +77,34 @@ def _throttling(title: str, curves: Sequence[Curve], name: str, width_px: float)
         below[-1].set_xlabel("minutes under load")
         below[-1].set_xlim(left=0)
         keys = [
-            Line2D([], [], color=look.color, linestyle=look.linestyle, label=f"{cell}: {one.speed_left:.0%} left")
+            Line2D([], [], color=look.color, linestyle=look.linestyle, label=_label(cell, one))
             for cell, look, one in curves
         ]
         put_heading(figure, title, keys)
         return Chart(figure, name, f"A sustained load: {title}")
 
 
+def _label(cell: str, one: Throttling) -> str:
+    return cell if one.speed_left is None else f"{cell}: {one.speed_left:.0%} left"
+
+
 def _draw_speeds(axes: Axes, curves: Sequence[Curve]) -> None:
     """Draw the median over blocks of each stretch, the range of the blocks, and where the first plateau ends."""
+    told = all(one.plateau_ms for _, _, one in curves)
     for _, look, one in curves:
+        whole_ms = one.plateau_ms if told and one.plateau_ms else one.first_ms
         x = [(each.start_s + each.end_s) / 2 / 60 for each in one.bins]
         axes.fill_between(
-            x, [one.first_ms / each.high_ms for each in one.bins], [one.first_ms / each.low_ms for each in one.bins],
+            x, [whole_ms / each.high_ms for each in one.bins], [whole_ms / each.low_ms for each in one.bins],
             color=look.color, alpha=0.18, linewidth=0,
         )  # fmt: skip
-        axes.plot(x, [one.first_ms / each.median_ms for each in one.bins], linewidth=1.6, **look._asdict())
+        axes.plot(x, [whole_ms / each.median_ms for each in one.bins], linewidth=1.6, **look._asdict())
         if one.plateau_end_s is not None:
             axes.axvline(one.plateau_end_s / 60, color=look.color, linewidth=1.0, linestyle=(0, (1, 2)), zorder=0.9)
     axes.axhline(1.0, color=GRID, linewidth=1.2, zorder=0)
     axes.set_ylim(0, max(1.1, axes.get_ylim()[1]))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.set_ylabel("speed, of the first minute's")
+    axes.set_ylabel(f"speed, of the {'plateau' if told else 'first minute'}'s")
     bare(axes, grid="y")
 
 

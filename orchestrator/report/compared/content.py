@@ -63,7 +63,11 @@ def usable(content: Content) -> str:
     decided = counts["worse"] + counts["better"] + counts["same"]
     if not any(map(_on_both, content.rows)):
         return "not usable: nothing was measured on both sides"
-    told = [f"{counts[each]} of {rows} rows are {each}" for each in ("unknown", "missing") if counts[each]]
+    told = [
+        f"{counts[each]} of {wording.counted(rows, 'row')} {'is' if counts[each] == 1 else 'are'} {each}"
+        for each in ("unknown", "missing")
+        if counts[each]
+    ]
     return f"usable with care: {'; '.join(told)}" if told else f"usable: {wording.counted(decided, 'row')} decided"
 
 
@@ -76,7 +80,7 @@ def answer(content: Content) -> str:
             found = [row for row in own if row.verdict == "different" and row.worse is worse]
             if found:
                 how = "worse" if worse else "better"
-                where = f"{len(found)} of {len(own)} rows"
+                where = f"{len(found)} of {wording.counted(len(own), 'row')}"
                 ratios = [row.ratio for row in found if row.ratio is not None]
                 times = wording.times(ratios, [row.interval for row in found])
                 told.append(f"{metric.capitalize()} of B is {how} in {where}: {times} times A's.")
@@ -103,13 +107,15 @@ def _how(content: Content) -> Iterator[str]:
     )
     methods = Counter(row.method for row in rows if row.method)
     if methods["paired"]:
-        yield f"{methods['paired']} rows are paired: both sides ran in the same rounds of a night."
+        yield f"{wording.counted(methods['paired'], 'row is', 'rows are')} paired: both sides ran in the same rounds."
     if methods["nights"]:
-        yield f"{methods['nights']} rows compare nights: how much nights differ is measured."
+        rows_word = wording.counted(methods["nights"], "row compares", "rows compare")
+        yield f"{rows_word} nights: how much nights differ is measured."
     if methods["blocks"]:
         assumed = ", ".join(f"{name} {_share(rules.between_nights(name))}" for name in used if name != "accuracy")
+        rows_word = wording.counted(methods["blocks"], "row has", "rows have")
         yield (
-            f"{methods['blocks']} rows have too few nights to measure how much nights differ. Assumed is a standard "
+            f"{rows_word} too few nights to measure how much nights differ. Assumed is a standard "
             f"deviation of {assumed}. Five nights in all measure it, and sides in one night do not need it."
         )
     if any(row.source in (Source.VIRTUAL, Source.REPLAY) for row in rows):
@@ -120,7 +126,7 @@ def _provenance(rows: Sequence[Compared]) -> Iterator[str]:
     """Yield what differs, each once, with how many rows it is said of."""
     found = Counter((name, *sides) for row in rows for name, sides in row.differs.items())
     for (name, a, b), count in found.most_common(MOST_DIFFERENCES):
-        rows_word = "all rows" if count == len(rows) else f"{count} of {len(rows)} rows"
+        rows_word = "all rows" if count == len(rows) else f"{count} of {wording.counted(len(rows), 'row')}"
         yield f"{name} differs in {rows_word}: A {_cut(a)}, B {_cut(b)}"
     if len(found) > MOST_DIFFERENCES:
         yield f"... {len(found) - MOST_DIFFERENCES} more differences of provenance: each row of --json has its own"

@@ -155,7 +155,7 @@ def _needs(row: Compared) -> str:
     if row.needs_blocks > MOST_BLOCKS:
         return "not with this noise"
     if row.needs_nights is not None:
-        return f"needs {row.needs_nights} more nights ({row.needs_blocks} blocks)"
+        return f"needs {wording.counted(row.needs_nights, 'more night')} ({wording.counted(row.needs_blocks, 'block')})"
     return f"needs {row.needs_blocks} more {_units(row)}"
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from xml.etree import ElementTree as Xml
 
+from orchestrator.model.quantity import counted
 from orchestrator.nightly import Night
 
 from .morning import RANKS
@@ -70,7 +71,9 @@ def _put(to: Xml.Element, **texts: str) -> None:
 
 def _summary(night: Night) -> str:
     lost = [f"{each.device} is missing: {each.reason}" for each in night.missing]
-    return "\n".join([f"{len(night.rows)} rows on {len(night.devices)} devices.", *lost, *night.problems])
+    return "\n".join(
+        [f"{counted(len(night.rows), 'row')} on {counted(len(night.devices), 'device')}.", *lost, *night.problems]
+    )
 
 
 def _id(text: str) -> str:

@@ -63,8 +63,8 @@ def usable(found: Morning) -> str:
     unsure = len(rows["unknown"]) + len(rows["not confirmed"])
     cautions = (
         f"{_counted(len(night.missing), 'device')} missing" if night.missing else "",
-        f"{len(rows['missing'])} of {len(night.rows)} rows missing" if rows["missing"] else "",
-        f"{unsure} of {len(night.rows)} rows unknown" if unsure else "",
+        f"{len(rows['missing'])} of {wording.counted(len(night.rows), 'row')} missing" if rows["missing"] else "",
+        f"{unsure} of {wording.counted(len(night.rows), 'row')} unknown" if unsure else "",
         *night.problems,
         *(each.partition(":")[0] for each in night.warnings),
         "it is partial" if night.outcome == "partial" else "",
@@ -209,7 +209,8 @@ def _unknown(found: Morning) -> Iterator[tuple[str, str]]:
     needs = [each for each in asked if each <= MOST_BLOCKS]
     full = any(max(each.blocks) >= found.night.suite.most_rounds for each in unknown if each.needs_blocks)
     larger = f"most_rounds above {found.night.suite.most_rounds}" if full else "a larger budget"
-    more = f" {max(needs)} more blocks a side would settle {len(needs)} of them: {larger}." if needs else ""
+    blocks = wording.counted(max(needs, default=0), "more block")
+    more = f" {blocks} a side would settle {len(needs)} of them: {larger}." if needs else ""
     noise = f" {len(asked) - len(needs)} of them: not with this noise." if len(asked) > len(needs) else ""
     yield f"{_counted(len(unknown), 'row')} unknown, neither the same nor different.{more}{noise}", ""
 

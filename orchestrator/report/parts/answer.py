@@ -105,7 +105,7 @@ def _both(row: SideBySide, one: str, other: str) -> tuple[Ratio, Ratio] | None:
 def _counted(serials: Sequence[str], rows: int) -> str:
     """Return a count by devices where each has one row, else by configurations."""
     devices = len(set(serials))
-    return wording.counted(devices, "device") if devices == rows else f"{rows} configurations"
+    return wording.counted(devices, "device") if devices == rows else wording.counted(rows, "configuration")
 
 
 def _measured(summaries: Sequence[Summary]) -> str:

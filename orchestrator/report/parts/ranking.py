@@ -21,8 +21,8 @@ COLUMNS = (
     Column("verified"),
 )  # fmt: skip
 NOTE = (
-    "The newest figure of each device, model, engine and version, backend and precision; of several configurations "
-    "the fastest. Only inferences one by one count. Energies by different sources do not compare."
+    "The newest resolved figure of each device, model, engine and version, backend and precision; of several "
+    "configurations the fastest. Only inferences one by one count. Energies by different sources do not compare."
 )
 
 
@@ -31,6 +31,18 @@ def ranked_in(ledger: Ledger, row: ExperimentRow) -> list[Ranked]:
     if not is_ranked(row.experiment):
         return []
     return ranked_of(row.id, row.experiment, ledger.cells(row.id), ledger.figures(row.id))
+
+
+def left_out(rows: Sequence[ExperimentRow], total: int, found: Sequence[Ranked]) -> list[str]:
+    """Return how many experiments are not in the ranking, and why, in words. `rows`: those looked at, of `total`."""
+    timed = [row.id for row in rows if is_ranked(row.experiment)]
+    empty = set(timed) - {each.experiment_id for each in found}
+    told = {
+        "did not time inferences one by one": len(rows) - len(timed),
+        "had no block that went well": len(empty),
+        "older than these were not looked at": total - len(rows),
+    }
+    return [f"Left out: {wording.counted(number, 'experiment')} {why}." for why, number in told.items() if number]
 
 
 class Group(NamedTuple):

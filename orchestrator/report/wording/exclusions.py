@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from orchestrator.model.quantity import counted
+
 from .names import few, label_head, label_options, without
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def _cell_names(labels: Sequence[str]) -> str:
         return "; ".join(labels)
     words = [[*label_head(label).split(" "), *label_options(label)] for label in labels]
     common = [word for word in words[0] if all(word in others for others in words)]
-    return f"{len(labels)} configurations" + (f" with {' '.join(common)}" if common else "")
+    return counted(len(labels), "configuration") + (f" with {' '.join(common)}" if common else "")
 
 
 def _device_names(serials: Sequence[str], known: Collection[str]) -> str:

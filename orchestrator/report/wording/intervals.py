@@ -7,6 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from orchestrator.analysis.statistics import SERIAL_BLOCKS
+from orchestrator.model.quantity import counted
 
 from .quantities import decimals, memory_size, ms, prefix_of, rounded, scaled, share
 
@@ -98,7 +99,7 @@ def _not_told(why: Unresolved, unit: str) -> tuple[str, str]:
         return "too short", f"needs {why.needs_load_s:g} s of load"
     below, above = number(why.below or 0.0, unit), number(why.above, unit)
     bound = "not above zero" if not why.below else f"{above} to {below}" if why.above else f"below {below}"
-    needs = f"needs {why.needs_blocks} blocks" if why.needs_blocks else "not with this noise"
+    needs = f"needs {counted(why.needs_blocks, 'block')}" if why.needs_blocks else "not with this noise"
     return "not resolved", f"{bound}; {needs}"
 
 

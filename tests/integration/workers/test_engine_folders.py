@@ -216,7 +216,7 @@ def test_each_failure_has_its_cause_and_remedy(
 
 
 def test_a_device_without_a_folder_for_it_is_excluded(
-    engines: Engines, lab: Wiring, there: Runner, tmp_path: Path
+    engines: Engines, lab: Wiring, there: Runner, tmp_path: Path, seed: int
 ) -> None:
     facts = there.bench.fleet.member(lab.serial).facts.model_copy(update={"abi": "arm64-v8a"})
     device = Device.model_validate({"facts": facts, "state": {"health": "ready"}, "engines": engines.offered(facts)})
@@ -224,6 +224,11 @@ def test_a_device_without_a_folder_for_it_is_excluded(
     made = prepare(experiment(tmp_path, LLAMA), tmp_path, artifacts)
     (excluded,) = expand(made, "e", [device]).exclusions
     assert f"no folder for arm64-v8a (it has {ABI}): `farm engines add llama.cpp" in excluded.reason
+    (build,) = EngineBuilds(artifacts).named()["llama.cpp"].values()
+    gone = random.Random(seed).choice([build, *EngineBuild.read(artifacts.path(build)).files.values()])
+    (artifacts.folder / gone[:2] / gone).unlink()
+    with pytest.raises(ModelFileError, match="are gone from"):
+        prepare(experiment(tmp_path, LLAMA), tmp_path, artifacts)
     EngineBuilds(artifacts).remove("llama.cpp")
     (excluded,) = expand(prepare(experiment(tmp_path, LLAMA), tmp_path, artifacts), "e", [device]).exclusions
     assert "no folder for arm64-v8a: `farm engines add" in excluded.reason

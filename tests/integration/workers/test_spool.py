@@ -17,9 +17,10 @@ from redis import Redis
 
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import client_of
-from orchestrator.coordination.record_stream import RecordStream
+from orchestrator.coordination.record_stream import RECORD_BYTES, RecordStream
+from orchestrator.ledger.records import parsed
 from orchestrator.model.device import DeviceFacts, Source
-from orchestrator.model.errors import ServiceDown
+from orchestrator.model.errors import ServiceDown, Unstorable
 from orchestrator.model.record import Outcome, Record
 from orchestrator.system.config import Settings
 from tests.servers import RedisServer
@@ -259,6 +260,21 @@ def test_what_an_earlier_version_put_away_is_sent(tmp_path: Path, redis: Redis) 
     stop.set()
     spool.run(redis, stop)
     assert sent(redis) == [record()]
+
+
+def test_of_what_an_earlier_version_left_too_long_only_that_is_sent(tmp_path: Path, redis: Redis, seed: int) -> None:
+    """It lies in `dead/` as a whole when the ledger has said so."""
+    spool, more = Spool(tmp_path, "lab"), random.Random(seed).choice([1, 1 << 20, 1 << 29])
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "job1-1.json").touch()
+    os.truncate(tmp_path / "spool" / "job1-1.json", RECORD_BYTES + more)
+    spool.send(redis)
+    (found,) = RecordStream(redis, "lab").read("", 10)
+    with pytest.raises(Unstorable, match=f"too long for a record: {RECORD_BYTES + more} bytes"):
+        parsed(found.body)
+    redis.set(keys.receipt("lab", "job1:1"), "dead")
+    spool.send(redis)
+    assert not spool.waiting() and (tmp_path / "spool" / "dead" / "job1-1.json").stat().st_size == RECORD_BYTES + more
 
 
 def test_many_are_sent_once_each_in_few_trips(tmp_path: Path, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from orchestrator.ledger import blame
 
 BUDGET = 3
+ENDING = frozenset[str]().union(*(causes for causes, _ in blame.ENDING))
 
 
 def verdicts(cause: str) -> Iterator[blame.Verdict]:
@@ -19,7 +20,7 @@ def verdicts(cause: str) -> Iterator[blame.Verdict]:
         yield blame.verdict_on(cause, [cause] * times, own, BUDGET)
 
 
-@pytest.mark.parametrize("cause", sorted(blame.NOT_THE_JOB - blame.UNMET - {"worker_died"}))
+@pytest.mark.parametrize("cause", sorted(blame.NOT_THE_JOB - ENDING - {"worker_died"}))
 def test_what_others_did_ends_no_job(cause: str) -> None:
     found = list(itertools.islice(verdicts(cause), 1000))
     assert not any(each.is_final for each in found)
@@ -31,7 +32,7 @@ def test_what_others_did_ends_no_job(cause: str) -> None:
 @pytest.mark.parametrize(
     ("cause", "ended_by", "many"),
     [
-        *((cause, cause, blame.UNMET_LIMIT + 1) for cause in sorted(blame.UNMET)),
+        *((cause, cause, most + 1) for causes, most in blame.ENDING for cause in sorted(causes)),
         ("worker_died", blame.KILLS_WORKER, blame.SUSPECT_AFTER + blame.LONE_DEATHS),
         ("transport_lost", "transport_lost", BUDGET),
     ],

@@ -209,7 +209,7 @@ def test_the_throttling_curve_tells_what_speed_is_left() -> None:
     assert found is not None
     assert found.load_s == pytest.approx(360) and found.blocks == 3
     assert (found.first_ms, found.last_ms) == (100.0, 125.0)
-    assert found.speed_left == pytest.approx(0.8)
+    assert (found.speed_left, found.told) == (pytest.approx(0.8), 3)
     assert [b.median_ms for b in found.bins] == pytest.approx([100.0] * 10 + [125.0] * 20)
     assert found.bins[0].start_s == 0 and found.bins[-1].end_s == found.load_s
 
@@ -221,5 +221,7 @@ def test_the_sample_with_which_the_load_ends_is_in_it() -> None:
 
 def test_a_load_without_throttling_keeps_its_speed_and_none_has_no_curve() -> None:
     found = throttling(loads([50.0] * 100))
-    assert found is not None and found.speed_left == 1.0
+    assert found is not None and (found.speed_left, found.throttled, found.told) == (pytest.approx(1), 0, 1)
+    found = throttling(loads([50.0] * 99))
+    assert found is not None and (found.speed_left, found.told) == (None, 0), "too few units tell nothing"
     assert throttling(loads([50.0])) is None and throttling([]) is None
