@@ -74,7 +74,7 @@ def why_not(algorithm: str, graph: Graph) -> str | None:
 )
 @pytest.mark.parametrize("algorithm", [name for name in OPENCL if name != "dot_uneven"])
 def test_algorithm_equals_the_reference(algorithm: str, precision: str, cpu_device: bool) -> None:
-    """Of many, each shape in single precision with one set of tiles, and with halves with the other: each text takes a
+    """Each of many shapes is in single precision with one set of tiles, and in halves with the other: each text takes a
     compiler's time."""
     fitting = {shape: convolution(shape) for shape in SHAPES if why_not(algorithm, convolution(shape)) is None}
     if (algorithm, precision) in TOO_LARGE:
