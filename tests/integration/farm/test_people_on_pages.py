@@ -201,8 +201,8 @@ def test_a_page_offers_what_may_be_done_and_nothing_else(web: Web) -> None:
             offered = f"/do/{quote(act)}" in text
             assert offered is allowed(f"POST /acts/{act.replace(' ', '-')}", place, role, mine=False), (act, name)
         _, _, text = web.ask("/devices/A", name)
-        for act in ("hold", "describe"):
-            assert (f"/do/{act}" in text) is allowed(f"POST /acts/{act}", place, role, mine=False), (act, name)
+        for act, where in (("hold", place), ("describe", "vision")):  # each project has labels
+            assert (f"/do/{act}" in text) is allowed(f"POST /acts/{act}", where, role, mine=False), (act, name)
         _, _, text = web.ask("/calendar", name)
         assert "for speech" in text
         for act in ("reserve", "unreserve"):

@@ -15,7 +15,7 @@ from orchestrator.acts.access.storage import GIB, Storage
 from orchestrator.acts.submission.uploads import Uploads
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
-from orchestrator.ledger.rows import pack
+from orchestrator.ledger.packed import pack
 from orchestrator.model.errors import NotAllowed
 from orchestrator.model.rights import Terms
 from orchestrator.system.config import Settings

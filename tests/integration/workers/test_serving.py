@@ -209,7 +209,7 @@ def test_what_is_refused(lab: Wiring, lab_settings: Settings, ledger: Ledger) ->
     with pytest.raises(NoData, match="needs 7 devices"):
         run(make(servers=[{"name": "s", "count": 7, "devices": "true"}]), lab_settings, ledger)
     ledger.standing.hold(["local-cpu"], "somebody else")
-    with pytest.raises(NoData, match="needs 1 devices, and 0 are free"):
+    with pytest.raises(NoData, match="needs 1 device, and 0 are free"):
         run(make(servers=[{"name": "s", "devices": 'kind == "workstation"'}]), lab_settings, ledger)
     with (
         pytest.raises(DeviceBusy, match="is held"),

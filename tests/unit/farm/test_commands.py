@@ -155,7 +155,7 @@ def test_figures_are_recomputed(farm: Run, tmp_path: Path) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE figures SET version = 0, body = x'00'")
     code, out, _ = farm("ledger", "recompute", "latest")
-    assert (code, out) == (0, "1 rows of 1 experiments made anew: 1 changed, 0 without figures\n")
+    assert (code, out) == (0, "1 row of 1 experiment made anew: 1 changed, 0 without figures\n")
     assert json.loads(farm("ledger", "recompute", "--all", "--json")[1]) == {**none, "looked_at": 1}
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE templates SET body = x'00'")

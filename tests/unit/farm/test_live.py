@@ -135,7 +135,7 @@ def test_without_a_terminal_there_are_a_few_plain_lines() -> None:
         show(snapshot(lane("a"), at=100.0, ok=50))
     lines = buffer.getvalue().splitlines()
     assert 3 <= len(lines) <= 12
-    assert lines[-1] == "50/50 done (50 ok); 0 of 1 devices busy"
+    assert lines[-1] == "50/50 done (50 ok); 0 of 1 device busy"
     assert "\x1b" not in buffer.getvalue()
 
 
@@ -156,7 +156,7 @@ def test_without_a_terminal_a_job_that_waits_says_why_and_not_too_often() -> Non
         )
     lines = buffer.getvalue().splitlines()
     assert lines[0] == (
-        "18/36 done (18 ok); 0 of 1 devices busy; "
+        "18/36 done (18 ok); 0 of 1 device busy; "
         "18 wait (battery): a: battery at 50 %, the experiment wants at least 70 %"
     )
     assert lines[-1].endswith("18 wait (offline): a: offline"), "another reason is news"

@@ -32,7 +32,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_people_have_roles_by_project_until_they_leave(run: Run) -> None:
-    usual = {"share": 1.0, "phone_hours": 0.0, "most_waiting": 0}
+    usual = {"share": 1.0, "phone_hours": 0.0, "most_waiting": 0, "storage_gib": 0.0}
     assert run("projects", "add", "vision", "--note", "cameras")[:2] == (0, {"project": "vision", "terms": usual})
     for project in ("vision", "common"):
         terms = run("projects", "set", project, "--share", "2", "--phone-hours", "40")[1]["terms"]
