@@ -28,7 +28,8 @@ _M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3
 
 def begin() -> None:
     """Make what it writes this user's alone, log lines of logfmt on stderr, and keep little that it does not need.
-    Call it when all is imported, which stays and is not searched, and before the first thread."""
+    Call it when all is imported, which stays and is not searched, and before the first thread. What lives at the first
+    search by the clock is not searched again either."""
     os.umask(UMASK)
     _keep_little()
     logging.basicConfig(
@@ -52,6 +53,8 @@ def _collect() -> None:
         time.sleep(max(COLLECTED_S, took_s / SHARE))
         began = time.monotonic()
         gc.collect()
+        if not took_s:
+            gc.freeze()  # what a part made at its start stays, too: to search it again holds up all threads
         took_s = time.monotonic() - began
 
 
