@@ -6,9 +6,10 @@ A whole farm of virtual phones, as `overhead` has it. No-op jobs go over two of 
 turns without people and with them (A B B A A B B A); the other phones are held, so that what people submit waits. Each
 person follows an experiment's progress (a stream) and reads a page or an answer of the API every `--every` seconds;
 each submitter sends one experiment in the first half of a turn, which is cancelled after it. People are threads of
-another process on the same cores, each with a token. Times are of a clock, from the request to the last byte. A
-connection that is cut off is a status of 0. What people add to the parts of a job's overhead is the mean over pairs of
-turns that follow each other, of the logarithm of the ratio of their medians, with Student's interval.
+other processes on the same cores, each with a token. Times are of a clock, from the request to the last byte.
+A person's machine does not wait for the farm's cores: who reads has a process alone, in the real-time class where that
+is allowed. A connection that is cut off is a status of 0. What people add to the parts of a job's overhead is the mean
+over pairs of turns that follow each other, of the logarithm of the ratio of their medians, with Student's interval.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ import psutil
 from benchmarks.command_line import run_command
 from benchmarks.farm.overhead import Desk, Spread, Timed, no_op
 from benchmarks.farm.running import RunningFarm, running_farm
+from benchmarks.farm.serving import ahead_of_others
 from dashboards.web.access import Access
 from orchestrator.analysis.student_t import half_width
 from orchestrator.coordination.client import connect
@@ -102,20 +104,24 @@ def act(port: int, owner: str, deed: str, /, **given: object) -> Any:
 
 
 class Crowd:
-    """People in a process of their own, until its standard input ends; then what they saw, as JSON."""
+    """People in a process of their own, until its standard input ends; then what they saw, as JSON.
+
+    Those without experiments read; the others follow, and the first of them submit.
+    """
 
     def __init__(
         self, port: int, tokens: Sequence[str], experiments: Sequence[Any], every_s: float, within_s: float
     ) -> None:
         self._port, self._every_s, self._within_s = port, every_s, within_s
         self._over = threading.Event()
+        self._ahead = False
         self._seen: list[tuple[str, float, int]] = []
-        self._threads = [threading.Thread(target=self._reads, args=(each,), daemon=True) for each in tokens]
-        self._threads += [threading.Thread(target=self._follows, args=(each,), daemon=True) for each in tokens]
+        does = self._follows if experiments else self._reads
+        self._threads = [threading.Thread(target=does, args=(each,), daemon=True) for each in tokens]
         writers = zip(tokens, experiments, strict=False)
         self._threads += [threading.Thread(target=self._submits, args=each, daemon=True) for each in writers]
 
-    def run(self) -> list[tuple[str, float, int]]:
+    def run(self) -> dict[str, Any]:
         for each in self._threads:
             each.start()
         print("begun", flush=True)
@@ -123,9 +129,10 @@ class Crowd:
         self._over.set()
         for each in self._threads:
             each.join(5.0)
-        return self._seen
+        return {"seen": self._seen, "ahead": self._ahead}
 
     def _reads(self, token: str) -> None:
+        self._ahead = ahead_of_others()
         draw = random.Random(token)
         while not self._over.wait(draw.uniform(0.0, 2 * self._every_s)):
             path = draw.choice((*PAGES, *(API + each for each in ANSWERS)))
@@ -170,7 +177,7 @@ def _let_in(port: int, owner: str, people: int, ledger: Ledger) -> list[str]:
 def measured(chosen: argparse.Namespace) -> dict[str, object]:
     """Return overheads turn by turn, their growth, and the times of reads and submissions."""
     turns: list[Turn] = []
-    seen: list[tuple[str, float, int]] = []
+    told: list[dict[str, Any]] = []
     with (
         tempfile.TemporaryDirectory(prefix="people-") as folder,
         running_farm(Path(folder) / "state", chosen.phones) as farm,
@@ -187,30 +194,34 @@ def measured(chosen: argparse.Namespace) -> dict[str, object]:
         ledger.submit("followed", followed, expand(followed, "followed", phones[FREE:]).jobs, project="shared")
         desk.alone(len(held))  # warm
         for turn in range(chosen.turns):
-            crowd = None
-            if turn % 4 in (1, 2):
-                crowd = Popen(_command(port, tokens, free, turn, chosen), stdin=PIPE, stdout=PIPE, text=True)
-                assert crowd.stdout is not None
-                crowd.stdout.readline()  # they have begun
-            turns.append(_turn(farm, desk, turn, chosen.seconds, crowd))
-            if crowd:
-                seen += json.loads(crowd.communicate("", timeout=GONE_S)[0])
-            for each in ledger.listed.projects(f"many-{turn}-"):
-                ledger.cancel(each)
+            what = ([], _experiments(free, turn, chosen)) if turn % 4 in (1, 2) else ()
+            crowds = [Popen(_command(port, tokens, each, chosen), stdin=PIPE, stdout=PIPE, text=True) for each in what]
+            for each in crowds:
+                assert each.stdout is not None
+                each.stdout.readline()  # they have begun
+            turns.append(_turn(farm, desk, turn, chosen.seconds, crowds))
+            told += [json.loads(each.communicate("", timeout=GONE_S)[0]) for each in crowds]
+            for name in ledger.listed.projects(f"many-{turn}-"):
+                ledger.cancel(name)
             print(turns[-1].told(), flush=True)
-    return {"turns": [each.told() for each in turns], "growth_percent": growth(turns), **_table(seen)}
+    return {
+        "turns": [each.told() for each in turns],
+        "growth_percent": growth(turns),
+        "readers_in_real_time_class": any(each["ahead"] for each in told),
+        **_table([tuple(row) for each in told for row in each["seen"]]),
+    }
 
 
-def _turn(farm: RunningFarm, desk: Desk, turn: int, seconds: float, crowd: Popen[str] | None) -> Turn:
+def _turn(farm: RunningFarm, desk: Desk, turn: int, seconds: float, crowds: Sequence[Popen[str]]) -> Turn:
     found: list[Timed] = []
-    people = psutil.Process(crowd.pid).cpu_times if crowd else lambda: ()
-    before, of_people = farm.processor_s(), sum(people()[:2])
+    people = [psutil.Process(each.pid) for each in crowds]
+    before, of_people = farm.processor_s(), sum(sum(each.cpu_times()[:2]) for each in people)
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         found += desk.alone(FREE, f"turn-{turn}-{len(found)}")
     spent_s = {part: round(after_s - before[part], 2) for part, after_s in farm.processor_s().items()}
-    spent_s["people"] = round(sum(people()[:2]) - of_people, 2)
-    return Turn(crowd is not None, spent_s, found)
+    spent_s["people"] = round(sum(sum(each.cpu_times()[:2]) for each in people) - of_people, 2)
+    return Turn(bool(crowds), spent_s, found)
 
 
 def growth(turns: Sequence[Turn]) -> dict[str, dict[str, float]]:
@@ -227,14 +238,18 @@ def growth(turns: Sequence[Turn]) -> dict[str, dict[str, float]]:
     return told
 
 
-def _command(port: int, tokens: list[str], free: list[str], turn: int, chosen: argparse.Namespace) -> list[str]:
-    """The crowd of a turn; its submitters want the phones that are held."""
+def _experiments(free: list[str], turn: int, chosen: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return what a turn's submitters send; it wants the phones that are held."""
     where = " and ".join(['kind == "phone"', *(f'serial != "{each}"' for each in free)])
     many = [no_op(f"many-{turn}-{number}", blocks=chosen.jobs) for number in range(chosen.submitters)]
     sent = [each.model_dump(mode="json", exclude_defaults=True) for each in many]
     for each in sent:
         each["devices"]["where"] = where
-    told = {"port": port, "tokens": tokens, "experiments": sent, "every_s": chosen.every}
+    return sent
+
+
+def _command(port: int, tokens: list[str], experiments: list[dict[str, Any]], chosen: argparse.Namespace) -> list[str]:
+    told = {"port": port, "tokens": tokens, "experiments": experiments, "every_s": chosen.every}
     told["within_s"] = chosen.seconds / 2
     return [sys.executable, "-m", "benchmarks.farm.people", "--crowd", json.dumps(told)]
 
