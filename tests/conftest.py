@@ -12,8 +12,10 @@ import gc
 import importlib
 import os
 import random
+import shutil
 import subprocess
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator
 from functools import cache
@@ -41,6 +43,8 @@ what their networks cost here. `setup: cold` finds none of it."""
 # Before NumPy is imported. Workers share the processors: OpenBLAS's threads, which spin until the last is done, took
 # twice the time of one. (glibc.malloc.hugetlb=1 cost four workers a third more memory, and saved no time of the suite.)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+ROOM = 3 << 30
+"""Bytes of disk for all tests; they took 1.7 GB at most."""
 GRACE_S = 60.0
 REAPER = f"""
 import contextlib, os, signal, sys, time
@@ -109,6 +113,14 @@ def pytest_collection(session: pytest.Session) -> None:
     for path in sorted(root.rglob("test_*.py"))[int(given["workerid"][2:]) :: given["workercount"]]:
         with contextlib.suppress(Exception, pytest.skip.Exception):  # told where the file is collected
             importlib.import_module(".".join(path.relative_to(root.parent).with_suffix("").parts))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuse all tests where the disk would be full in the middle, and each of them would fail for another reason."""
+    folder = tempfile.gettempdir()
+    whole = [Path(each).absolute() for each in session.config.args] == [Path(__file__).parent]
+    if whole and (free := shutil.disk_usage(folder).free) < ROOM:
+        pytest.exit(f"{folder} has {free >> 20} MiB left, all tests need {ROOM >> 20}: make room, or set TMPDIR", 1)
 
 
 def pytest_report_header() -> str:
