@@ -17,6 +17,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, func, select, union
 from orchestrator.ledger.database import AT_ONCE, parts
 from orchestrator.ledger.rows import JobState
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS, LANES
+from orchestrator.model.errors import Unreadable
 
 from . import changes
 
@@ -119,7 +120,12 @@ class Tallies:
 
     def _renew(self, connection: Connection) -> bool:
         """Count again what changed; return False where who asks began to read before somebody who asked already."""
-        newest, now = changes.newest(connection), time.monotonic()
+        now = time.monotonic()
+        try:
+            newest = changes.newest(connection)
+        except Unreadable:  # nothing is known of what changed
+            self._of, self._places = {}, {}
+            return False
         if newest < self._at and now < self._renewed_at + OLDEST_S:
             return False
         if newest < self._at:  # the ledger was put back
@@ -149,8 +155,9 @@ def _fill(connection: Connection, lanes: Mapping[int, int], into: Mapping[int, L
         into[experiment][lane] = []
     for part in parts(lanes):
         for row in connection.execute(_COUNTED, {"these": part}):
-            of = into[lanes[row.lane_id]][row.lane_id]
-            of.append(Tally(row[0], row[1], JobState(row.state), row.outcome, row.priority, row.jobs, row.sequence))
+            tally = Tally(row[0], row[1], JobState(row.state), row.outcome, row.priority, row.jobs, row.sequence)
+            if tally.experiment == lanes[tally.lane]:  # else the number in a job's row is damaged
+                into[tally.experiment][tally.lane].append(tally)
 
 
 def tallies(connection: Connection, experiments: Collection[int]) -> list[Tally]:
