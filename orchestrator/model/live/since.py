@@ -7,6 +7,11 @@ from collections.abc import Callable
 
 from orchestrator.model.experiment import Experiment
 
+PROTOCOL = 12
+"""Version of what scheduler and workers say to each other through Redis: keys, assignments, records, announcements."""
+OLDEST_PROTOCOL = 8
+"""The oldest one that a scheduler of this version works with: hosts may be upgraded one after the other."""
+
 
 def _axes(of: Experiment) -> set[str]:
     return {*of.matrix.options, *(of.sides.overridden if of.sides else ())}
