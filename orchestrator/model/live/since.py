@@ -27,8 +27,7 @@ SINCE: dict[str, tuple[int, Callable[[Experiment], object]]] = {
     "workload.language_model": (10, lambda of: of.workload.language_model),
     "workload.batch": (12, lambda of: of.workload.language_model and "batch" in _axes(of)),
 }
-"""The first protocol of the hosts that know a word, and whether an experiment says it; all other words are as old as
-`OLDEST_PROTOCOL`."""
+"""The first protocol of hosts that know a word, and whether an experiment says it; others are of `OLDEST_PROTOCOL`."""
 
 
 def said(experiment: Experiment) -> frozenset[str]:

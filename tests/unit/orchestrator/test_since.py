@@ -57,8 +57,8 @@ def test_a_host_gets_nothing_that_it_does_not_know() -> None:
     known = {f"{name}.{each}" for name, fields in OLDEST.items() for each in fields.split()}
     assert {*sent, *(f"Axes.{name}" for name in AXES)} - known == LATER.keys(), SAY
     assert {*LATER.values(), *NEW_MEANINGS} == SINCE.keys(), SAY
-    assert all(since > OLDEST_PROTOCOL for since, _ in SINCE.values()), "such a row says nothing more: take it away"
-    assert all(since <= PROTOCOL for since, _ in SINCE.values()), "raise `PROTOCOL` to the newest row"
+    fitting = all(OLDEST_PROTOCOL < since <= PROTOCOL for since, _ in SINCE.values())
+    assert fitting, "raise `PROTOCOL` to the newest row; a row of `OLDEST_PROTOCOL` says nothing more"
 
 
 def test_a_job_that_asks_for_nothing_new_has_no_new_field() -> None:
