@@ -50,8 +50,7 @@ BOARD = Board(
                 {"time() - " + of_results("timestamp_seconds"): "age"}, width=12, unit="s",
             ),
             Panel(
-                "table", "Every quantity",
-                "Latest figures in base units; a quantity that is declared stands here by itself.",
+                "table", "Every quantity", "Latest figures in base units, of each quantity that is declared.",
                 {of_results(stat="median"): "median"}, width=24, order=("quantity", "serial"),
             ),
             Panel(

@@ -8,7 +8,6 @@ from pydantic import Field
 
 from orchestrator.model.base import Model
 from orchestrator.model.device import Reading
-from orchestrator.model.live.since import OLDEST_PROTOCOL as OLDEST_PROTOCOL
 from orchestrator.model.live.since import PROTOCOL as PROTOCOL
 
 Phase = Literal["claimed", "waiting", "preparing", "compiling", "pushing", "running", "collecting", "restoring"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from orchestrator.model.axes import AXES
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Job
-from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL
-from orchestrator.model.live.since import SINCE
+from orchestrator.model.live.since import OLDEST_PROTOCOL, PROTOCOL, SINCE
 
 from . import make
 
