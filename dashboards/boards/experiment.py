@@ -46,13 +46,12 @@ BOARD = Board(
                 of_results("memory_bytes", kind="device", stat="median"), "bytes",
             ),
             Panel(
-                "table", "Latest figures",
-                "Age of the figures; a result that is not measured any more stays with its last ones.",
-                {
-                    of_results("latency_seconds", stat="median"): "median",
-                    "time() - " + of_results("timestamp_seconds"): "age",
-                },
-                width=12, unit="s",
+                "table", "Age of figures", "A result that is not measured any more stays with its last figures.",
+                {"time() - " + of_results("timestamp_seconds"): "age"}, width=12, unit="s",
+            ),
+            Panel(
+                "table", "Every quantity", "Latest figures in base units, of each quantity that is declared.",
+                {of_results(stat="median"): "median"}, width=24, order=("quantity", "serial"),
             ),
             Panel(
                 "lines", "Latest good result",

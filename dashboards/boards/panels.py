@@ -20,11 +20,12 @@ def one_stat(family: str, stat: str) -> str:
     return f'max without (stat) ({family}{{source="$source", stat="{stat}"}})'
 
 
-def of_results(family: str, **labels: str) -> str:
-    """Return the query of what is chosen in a family of results."""
+def of_results(family: str = "", **labels: str) -> str:
+    """Return the query of what is chosen in a family of results; without one in all, named by the label `quantity`."""
     own = "".join(f', {name}="{value}"' for name, value in labels.items())
-    chosen = 'source="$source", serial=~"$serial", network=~"$network", experiment=~"$experiment"'
-    return f"farm_results_{family}{{{chosen}{own}}}"
+    chosen = 'source="$source", serial=~"$serial", network=~"$network", experiment=~"$experiment"' + own
+    every = f'label_join({{__name__=~"farm_results_.+", {chosen}}}, "quantity", "", "__name__")'
+    return f"farm_results_{family}{{{chosen}}}" if family else every
 
 
 def _number_of_devices(found: str) -> str:

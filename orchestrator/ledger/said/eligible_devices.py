@@ -9,8 +9,8 @@ from typing import Any
 
 from orchestrator.ledger import Hold, HostRow, HostState, Ledger, Quarantine
 from orchestrator.model.device import Device, Health
-from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL, HostAnnouncement
-from orchestrator.model.live.since import unknown
+from orchestrator.model.live.announcement import HostAnnouncement
+from orchestrator.model.live.since import OLDEST_PROTOCOL, PROTOCOL, unknown
 
 from .notes import with_notes
 

@@ -8,11 +8,7 @@ from pydantic import Field
 
 from orchestrator.model.base import Model
 from orchestrator.model.device import Reading
-
-PROTOCOL = 12
-"""Version of what scheduler and workers say to each other through Redis: keys, assignments, records, announcements."""
-OLDEST_PROTOCOL = 8
-"""The oldest one that a scheduler of this version works with: hosts may be upgraded one after the other."""
+from orchestrator.model.live.since import PROTOCOL as PROTOCOL
 
 Phase = Literal["claimed", "waiting", "preparing", "compiling", "pushing", "running", "collecting", "restoring"]
 

@@ -7,6 +7,11 @@ from collections.abc import Callable
 
 from orchestrator.model.experiment import Experiment
 
+PROTOCOL = 12
+"""Version of what scheduler and workers say to each other through Redis: keys, assignments, records, announcements."""
+OLDEST_PROTOCOL = 8
+"""The oldest one that a scheduler of this version works with: hosts may be upgraded one after the other."""
+
 
 def _axes(of: Experiment) -> set[str]:
     return {*of.matrix.options, *(of.sides.overridden if of.sides else ())}
@@ -22,8 +27,7 @@ SINCE: dict[str, tuple[int, Callable[[Experiment], object]]] = {
     "workload.language_model": (10, lambda of: of.workload.language_model),
     "workload.batch": (12, lambda of: of.workload.language_model and "batch" in _axes(of)),
 }
-"""The first protocol of the hosts that know a word, and whether an experiment says it; all other words are as old as
-`OLDEST_PROTOCOL`."""
+"""The first protocol of hosts that know a word, and whether an experiment says it; others are of `OLDEST_PROTOCOL`."""
 
 
 def said(experiment: Experiment) -> frozenset[str]:

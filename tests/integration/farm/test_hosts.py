@@ -10,8 +10,7 @@ import pytest
 from redis import Redis
 
 from orchestrator.ledger import Ledger
-from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL
-from orchestrator.model.live.since import SINCE, said
+from orchestrator.model.live.since import OLDEST_PROTOCOL, PROTOCOL, SINCE, said
 from orchestrator.model.live.waiting import WaitReason
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.spec.expansion.expand import expand

@@ -15,6 +15,7 @@ import yaml
 
 from dashboards.boards.__main__ import BOARDS
 from dashboards.boards.board import as_json
+from orchestrator.figures import QUANTITIES
 
 from .conftest import Farm
 from .servers import DASHBOARDS, get
@@ -67,6 +68,13 @@ def test_query_returns_data(farm: Farm, title: str, expression: str) -> None:
     assert any(found.values()), title
     for source, series in found.items():
         assert {each["metric"].get("source", source) for each in series} <= {source}
+
+
+def test_every_quantity_that_a_farm_tells_is_on_a_board(farm: Farm) -> None:
+    (query,) = (expression for title, expression in QUERIES if title == "Every quantity")
+    told = json.loads(get(f"{farm.prometheus.url}/api/v1/label/__name__/values"))["data"]
+    shown = {each["metric"]["quantity"] for of in SOURCES for each in farm.prometheus.query(resolved(farm, query, of))}
+    assert shown == {each.family for each in QUANTITIES.values()} & set(told)
 
 
 @pytest.mark.parametrize(("title", "expression"), QUERIES)

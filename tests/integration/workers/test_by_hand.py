@@ -32,7 +32,8 @@ from orchestrator.coordination.tasks import by_hand
 from orchestrator.coordination.tasks.queue import make_app, queue_name, worker_name
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import DeviceBusy, FarmError, NotAllowed, ServiceDown, Unsupported
-from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL, HostAnnouncement
+from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
+from orchestrator.model.live.since import OLDEST_PROTOCOL
 from orchestrator.model.people import COMMON, Role
 from orchestrator.model.record import Outcome
 from orchestrator.model.rights import Grants

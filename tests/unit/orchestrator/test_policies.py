@@ -126,7 +126,6 @@ def test_the_fullest_device_works_and_one_without_a_battery_first(levels: list[f
     assert level == (None if None in levels else max(level for level in levels if level is not None))
 
 
-HEALTH = st.sampled_from([Health.READY, Health.READY, Health.OFFLINE])
 BOUND = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["", "S0", "S1", "S2", "gone"])), min_size=1, max_size=5)
 """Experiments: their waiting jobs, and the device of their latest attempt."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from orchestrator.model.axes import AXES
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Job
-from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL
-from orchestrator.model.live.since import SINCE
+from orchestrator.model.live.since import OLDEST_PROTOCOL, PROTOCOL, SINCE
 
 from . import make
 
@@ -45,6 +44,7 @@ LATER = {
     "Workload.prompt_sha256": "workload.language_model",
 }
 """The others, with the word of an experiment that has them sent."""
+SAY = "give its word a row in `SINCE`, with a protocol of its own, and the field a row here in `LATER`"
 NEW_MEANINGS = {"matrix.ENGINE.AXIS", "sides.engine", "workload.batch"}
 """Words that are told by fields and axes which older hosts know as something else."""
 
@@ -54,9 +54,10 @@ def test_a_host_gets_nothing_that_it_does_not_know() -> None:
     kept = {f"Workload.{name}" for name, field in Workload.model_fields.items() if field.exclude}
     sent = {f"{name}.{each}" for name, model in _models(Job).items() for each in model} - kept
     known = {f"{name}.{each}" for name, fields in OLDEST.items() for each in fields.split()}
-    assert {*sent, *(f"Axes.{name}" for name in AXES)} - known == LATER.keys(), "say in `SINCE` which protocol knows it"
-    assert {*LATER.values(), *NEW_MEANINGS} == SINCE.keys()
-    assert all(OLDEST_PROTOCOL < since <= PROTOCOL for since, _ in SINCE.values()), "an older row says nothing more"
+    assert {*sent, *(f"Axes.{name}" for name in AXES)} - known == LATER.keys(), SAY
+    assert {*LATER.values(), *NEW_MEANINGS} == SINCE.keys(), SAY
+    fitting = all(OLDEST_PROTOCOL < since <= PROTOCOL for since, _ in SINCE.values())
+    assert fitting, "raise `PROTOCOL` to the newest row; a row of `OLDEST_PROTOCOL` says nothing more"
 
 
 def test_a_job_that_asks_for_nothing_new_has_no_new_field() -> None:

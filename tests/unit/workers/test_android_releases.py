@@ -15,7 +15,6 @@ import pytest
 
 from device_agent import build
 from orchestrator.model.errors import DeviceSick, FarmError, Unsupported
-from orchestrator.model.experiment import Conditions
 from tests.source_tree import ROOT
 from virtual_phones.commands import COMMANDS
 from virtual_phones.phone import SHELL_V2_SDK, Phone
@@ -173,11 +172,6 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def phone_of(sdk: int, folder: Path, name: str = "nexus_6p") -> InProcess:
     profile = load_profile(name).model_copy(update={"sdk": sdk})
     return InProcess(Phone(profile, 0, folder / f"{name}-{sdk}", ProcessTable(), None))
-
-
-EVERYTHING = Conditions(
-    airplane_mode=True, bluetooth_off=True, screen_dimmed=True, sync_off=True, background_stopped=True
-)
 
 
 def work(connection: InProcess, folder: Path) -> Path:

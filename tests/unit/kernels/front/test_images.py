@@ -142,9 +142,6 @@ def test_resize_of_chosen_axes(tmp_path: Path, x: Any) -> None:
     assert_agrees(save(tmp_path, one, {"size": np.array([9, 4], np.int64)}), {"x": x})
 
 
-_SCALES = {"s": np.array([1, 1, 2, 2], np.float32)}
-
-
 @pytest.mark.parametrize(
     ("one", "constants", "message"),
     [
