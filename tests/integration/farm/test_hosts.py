@@ -11,7 +11,7 @@ from redis import Redis
 
 from orchestrator.ledger import Ledger
 from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL
-from orchestrator.model.live.since import SINCE, said
+from orchestrator.model.live.since import SINCE, VALUES, said
 from orchestrator.model.live.waiting import WaitReason
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.spec.expansion.expand import expand
@@ -92,6 +92,7 @@ SAID: dict[str, dict[str, object]] = {
     "workload.model": {"workload": {"model": "x.mnn"}, "matrix": {"engine": "mnn"}},
     "workload.language_model": {"workload": {"language_model": "x.gguf"}},
     "workload.batch": {"workload": {"language_model": "x.gguf", "batch": 4}},
+    **{f"{at}: {value}": {at.split(".")[0]: {at.split(".")[1]: value}} for at, value in VALUES},
 }
 
 
