@@ -13,7 +13,7 @@ _MANY = 1 << 19
 """Work-items that fill the largest GPUs with large work-groups, too."""
 _SIZES = (32, 128, 256)
 """Sizes to try beside the usual one."""
-_MOST_GROUPS = 65535
+MOST_GROUPS = 65535
 """Work-groups along an axis that every Vulkan device takes; many take no more."""
 
 
@@ -38,9 +38,9 @@ def folded(work_items: WorkItems, size: int, backend: Backend) -> tuple[WorkItem
     The program counts through the rows (`kernels/source/dialects/vulkan.py`); the last may be left incomplete.
     """
     x, y, z = -(-work_items[0] // size), *work_items[1:]
-    if backend != "vulkan" or max(x, y, z) <= _MOST_GROUPS:
+    if backend != "vulkan" or max(x, y, z) <= MOST_GROUPS:
         return work_items, {}
-    rows = -(-x * y * z // _MOST_GROUPS)
+    rows = -(-x * y * z // MOST_GROUPS)
     return (-(-x * y * z // rows) * size, rows, 1), {"GROUPS_X": x, "GROUPS_Y": y, "GROUPS_Z": z}
 
 

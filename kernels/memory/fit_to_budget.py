@@ -13,7 +13,7 @@ from kernels.errors import LimitExceeded, PlanError, TooManyParts, checkpoint
 from kernels.ir.graph import Array, Graph
 from kernels.ir.packed import packed_bytes
 from kernels.lower.draft import Draft
-from kernels.lower.gpu import lower_gpu
+from kernels.lower.gpu import joined_copies, lower_gpu
 from kernels.options import Limits, Options
 from kernels.passes import divided, fused
 from kernels.passes.split_weights import DIVISIBLE, largest_weight, oversized, split_weights
@@ -88,8 +88,7 @@ def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> tuple[Draft,
                 search.refused = e
                 continue
         if fits(layout.pools, limits):
-            waved = None if way.swap else _in_waves(draft, options, limits)
-            return waved or (draft, layout)
+            return (draft, layout) if way.swap else _in_fewer_steps(draft, layout, options, limits)
         search.note(draft, layout)
     if search.too_large is not None:
         return search.too_large
@@ -187,14 +186,16 @@ def _ways(options: Options, limits: Limits) -> Iterator[Way]:
         yield from (Way(modes[-1] and fused, size if fused else 0, swap=True) for size in (smaller or [largest]))
 
 
-def _in_waves(draft: Draft, options: Options, limits: Limits) -> tuple[Draft, Layout] | None:
-    """Sort the draft into waves; None where they are not wanted, or do not fit."""
+def _in_fewer_steps(draft: Draft, layout: Layout, options: Options, limits: Limits) -> tuple[Draft, Layout]:
+    """Join steps that unpack weights, and sort steps into waves, where that is wanted and fits."""
     gains = options.backend == "vulkan" and not limits.cpu_device
-    if options.order == "memory" or (options.order == "auto" and not gains):
-        return None
-    waved = in_waves(draft)
-    layout = place_memory(waved, options, limits)
-    return (waved, layout) if fits(layout.pools, limits) else None
+    unwanted = options.order == "memory" or (options.order == "auto" and not gains)
+    for change in (joined_copies,) if unwanted else (joined_copies, in_waves):
+        changed = change(draft)
+        placed = layout if changed is draft else place_memory(changed, options, limits)
+        if fits(placed.pools, limits):
+            draft, layout = changed, placed
+    return draft, layout
 
 
 def _swapped(draft: Draft, layout: Layout, options: Options, limits: Limits) -> tuple[Draft, Layout]:

@@ -15,15 +15,23 @@ from kernels.plan.steps import Touches, accesses
 
 
 def in_waves(draft: Draft) -> Draft:
-    """The same steps, each as early as what it reads and overwrites allows. Of drafts that are not swapped yet."""
-    parameters = draft.parameters
+    """The same steps, each as early as what it reads and overwrites allows; what needs weights alone stands just before
+    the first that needs it, or copies for all layers would live at once. Of drafts that are not swapped yet."""
+    parameters, roles = draft.parameters, draft.roles
     earlier = defaultdict[str, Touches](Touches)
+    users = defaultdict[str, list[int]](list)
     waves: list[int] = []
-    for step in draft.steps:
+    for index, step in enumerate(draft.steps):
         checkpoint()
         own = list(accesses(step, parameters))
         waves.append(max((earlier[access.buffer].latest(access) for access in own), default=-1) + 1)
         for access in own:
             earlier[access.buffer].add(access, waves[-1])
+            users[access.buffer].append(index)
+    for index in (at for at, wave in enumerate(waves) if wave == 0):
+        own = list(accesses(draft.steps[index], parameters))
+        if all(roles[access.buffer] == "weight" for access in own if access.reads):
+            later = [waves[at] for access in own if access.writes for at in users[access.buffer] if at != index]
+            waves[index] = max(0, min(later, default=0) - 1)
     order = sorted(range(len(waves)), key=lambda index: waves[index])
     return replace(draft, steps=[draft.steps[i] for i in order], waves=[waves[i] for i in order])

@@ -30,6 +30,7 @@ from .product import lower_dense, lower_matmul
 from .reduction import lower_reduce
 from .resampling import lower_pad, lower_resize, lower_roi_align
 from .rows import (
+    joined_copies,
     lower_append,
     lower_attend,
     lower_attention,
@@ -129,3 +130,6 @@ def _add_output(context: GpuContext, name: str) -> None:
     else:
         source = single(context, name)
         context.draft.steps.append(Copy(layer=f"{name}:output", source=source, target=target, bytes=size))
+
+
+__all__ = ["LOWERINGS", "joined_copies", "lower_gpu"]

@@ -3,7 +3,9 @@ again, or run them as if the word were not there, and report figures of somethin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from orchestrator.model.experiment import Experiment
 
@@ -11,6 +13,33 @@ PROTOCOL = 12
 """Version of what scheduler and workers say to each other through Redis: keys, assignments, records, announcements."""
 OLDEST_PROTOCOL = 8
 """The oldest one that a scheduler of this version works with: hosts may be upgraded one after the other."""
+VALUES: dict[tuple[str, str], int] = {
+    ("matrix.fuse", "branches"): 9,
+    ("matrix.product", "one_row"): 10,
+    ("matrix.product", "packed"): 10,
+    ("matrix.product", "packed_rows"): 12,
+}
+"""The place of a word in an experiment, a value that was once new there -> the first protocol of the hosts that know
+it. `workload` is each of several; an axis of the matrix is also that of a side."""
+
+
+def _at(value: object, path: Sequence[str]) -> Iterator[str]:
+    """The words that stand at a path: of a list its members, of `bias+concat` and `blocked 16x32` their parts."""
+    if isinstance(value, tuple):
+        for each in value:
+            yield from _at(each, path)
+    elif path:
+        found = value.get(path[0]) if isinstance(value, dict) else getattr(value, path[0], None)
+        yield from _at(found, path[1:])
+    elif value is not None:
+        yield from re.split("[+ ]", str(value))
+
+
+def has(of: Experiment, place: str, value: str) -> bool:
+    """Return whether an experiment, or a side of it, has a value at a place of `VALUES`."""
+    root, *path = place.split(".")
+    roots = {"workload": of.every_workload, "matrix": (of.matrix, *(side.axes for _, side in of.sides or ()))}
+    return value in _at(roots.get(root, getattr(of, root)), path)
 
 
 def _axes(of: Experiment) -> set[str]:
@@ -26,6 +55,9 @@ SINCE: dict[str, tuple[int, Callable[[Experiment], object]]] = {
     "workload.model": (9, lambda of: any(each.model for each in of.every_workload)),
     "workload.language_model": (10, lambda of: of.workload.language_model),
     "workload.batch": (12, lambda of: of.workload.language_model and "batch" in _axes(of)),
+    **{
+        f"{place}: {value}": (since, partial(has, place=place, value=value)) for (place, value), since in VALUES.items()
+    },
 }
 """The first protocol of hosts that know a word, and whether an experiment says it; others are of `OLDEST_PROTOCOL`."""
 

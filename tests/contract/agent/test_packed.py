@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks.engine.tokens import Model, write_model
+from kernels.catalog.product.packed import block_tile
 from kernels.compile import compile_generation, compile_graph
 from kernels.frontend.load import load_decoder
 from kernels.ir.packed import FORMATS
@@ -43,14 +44,20 @@ def test_products_and_rows(agent: Agent, seed: int, isa: str) -> None:
 
 @pytest.mark.parametrize("backend", ["opencl", "vulkan"])
 def test_gpus_unpack_what_they_read(agent: Agent, seed: int, backend: Backend, tmp_path: Path) -> None:
-    """Some formats on any device, whose weights lie in memory once, packed."""
+    """Two formats on any device, whose weights lie in memory once, packed; or also as copies, which a step unpacks."""
     rng = np.random.default_rng([seed, len(backend)])
     precision: Precision = "fp16" if rng.random() < 0.5 else "fp32"
     device = Limits(
         unified_memory=bool(rng.integers(2)), max_work_group=int(rng.choice([64, 256])), local_bytes=32 << 10
     )
-    drawn = layers(rng.choice(KINDS, 3, replace=False), rng)
-    bundle = compile_graph(drawn.graph, Options(backend, precision), device, spirv_cache=tmp_path)
+    one, other = rng.choice(KINDS, 2, replace=False)
+    drawn, copied = layers([one, other, one], rng), bool(rng.integers(2))
+    product, order = "registers" if copied else "auto", ("memory", "waves")[int(rng.integers(2))]
+    options = Options(backend, precision, product=product, order=order)  # type: ignore[arg-type]
+    bundle = compile_graph(drawn.graph, options, device, spirv_cache=tmp_path)
+    unpacking = [step for step in bundle.plan.steps if isinstance(step, Dispatch) and "unpack_rows" in step.program]
+    weights = [each for name, each in drawn.graph.constants.items() if name.endswith(" w")]
+    assert len(unpacking) == copied * len({block_tile(each.format) for each in weights})  # type: ignore[union-attr]
     assert bundle.plan.blob_bytes <= 1.1 * drawn.packed_bytes
     ended = agent.run(bundle, drawn.inputs, "--warmup", 0, "--samples", 1)
     assert ended.code == 0, ended.events[-1]

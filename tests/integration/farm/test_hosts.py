@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 
 from orchestrator.ledger import Ledger
-from orchestrator.model.live.since import OLDEST_PROTOCOL, PROTOCOL, SINCE, said
+from orchestrator.model.live.since import OLDEST_PROTOCOL, PROTOCOL, SINCE, VALUES, said
 from orchestrator.model.live.waiting import WaitReason
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.spec.expansion.expand import expand
@@ -91,6 +91,7 @@ SAID: dict[str, dict[str, object]] = {
     "workload.model": {"workload": {"model": "x.mnn"}, "matrix": {"engine": "mnn"}},
     "workload.language_model": {"workload": {"language_model": "x.gguf"}},
     "workload.batch": {"workload": {"language_model": "x.gguf", "batch": 4}},
+    **{f"{at}: {value}": {at.split(".")[0]: {at.split(".")[1]: value}} for at, value in VALUES},
 }
 
 

@@ -32,6 +32,8 @@ _FEW_GROUPS, _MANY_GROUPS = 512, 8
 _FEW_ROWS = 4
 """The most rows whose sums a work-item holds."""
 _EACH_ROW = re.compile(r"^EACH_ROW\n(.*?)^END_ROW\n", re.MULTILINE | re.DOTALL)
+_EACH_MATRIX = re.compile(r"^EACH_MATRIX\n(.*?)^END_MATRIX\n", re.MULTILINE | re.DOTALL)
+_OWN = re.compile(r"\b(?:LOAD_src|STORE_dst|depth|columns4)\b")
 _DECLARED = re.compile(r"\b(?:WIDE4|float|int) (\w+)")
 _MEANING, _EXAMPLE = "work-items across x down x turns", "4x64x2"
 
@@ -135,6 +137,13 @@ def _each_row(text: str, constants: Mapping[str, int]) -> str:
     return _EACH_ROW.sub(written, text)
 
 
+def _each_matrix(text: str, constants: Mapping[str, int]) -> str:
+    """Write out what the body marks from `EACH_MATRIX` to `END_MATRIX` for each, with parameters of its own."""
+    count = constants.get("MATRICES", 1)
+    own = _OWN if count > 1 else re.compile("$^")
+    return _EACH_MATRIX.sub(lambda match: "".join(own.sub(rf"\g<0>{i}", match[1]) for i in range(count)), text)
+
+
 _UNPACKING = text_of(_HERE / "blocks.c")
 KERNEL = Kernel(
     "packed_product",
@@ -155,6 +164,7 @@ UNPACK = Kernel(
     ("depth", "columns4"),
     tile=BlockTile,
     whole_numbers=True,
+    rewrite=_each_matrix,
     functions=_UNPACKING,
 )
 

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from kernels.catalog.panels import in_panels, panel_shape
 from kernels.catalog.product.packed import UNPACK, BlockTile, block_tile
+from kernels.catalog.work_group import MOST_GROUPS
 from kernels.errors import OptionError
 from kernels.ir.graph import Node
 from kernels.ir.packed import PackedMatrix, format_of
 from kernels.ir.weight_parts import row_ranges
-from kernels.lower.draft import Streamed
+from kernels.lower.draft import Draft, Streamed
 from kernels.lower.gpu.bodies import body
 from kernels.lower.gpu.context import HALF_MAX, GpuContext
 from kernels.lower.gpu.taking import gather_rows
 from kernels.lower.gpu.taking import lower_gather as lower_elements
-from kernels.plan.model import ITEM_BYTES, Tensor
+from kernels.plan.model import ITEM_BYTES, Dispatch, Tensor
+from kernels.plan.steps import written
 from kernels.source.kernel import Buffer, Kernel, result
 
+_TOGETHER, _COPIES = 8, 4
+"""Matrices that a step unpacks at most, and the size of their copies in parts of the largest of them."""
 _GATHER = Kernel(
     "gather_packed",
     body("gather"),
@@ -61,6 +67,52 @@ def unpacked_copy(context: GpuContext, node: Node, matrix: PackedMatrix) -> str:
         (vectors, -(-depth // tile.span), 1), tile=tile, traffic=2 * size,
     )  # fmt: skip
     return target
+
+
+def joined_copies(draft: Draft) -> Draft:
+    """Return the draft in which a step unpacks the weights of several products: between two steps a device is idle. It
+    takes more memory, as copies live from their step to the last of their products. The draft itself: nothing joins."""
+    groups, latest = list[dict[int, Dispatch]](), dict[str, dict[int, Dispatch]]()
+    for at, step in enumerate(draft.steps):
+        if isinstance(step, Dispatch) and draft.programs[step.program].name == UNPACK.name:
+            group = latest.get(step.program)
+            if group is None or not _is_one_step(draft, [*group.values(), step]):
+                groups.append(group := {})
+            latest[step.program] = group
+            group[at] = step
+    groups = [group for group in groups if len(group) > 1]
+    if not groups:
+        return draft
+    joined = replace(draft, programs=dict(draft.programs))
+    steps = {min(group): _joined(joined, [*group.values()]) for group in groups}
+    gone = {at for group in groups for at in group} - steps.keys()
+    joined.steps = [steps.get(at, step) for at, step in enumerate(draft.steps) if at not in gone]
+    used = {step.program for step in joined.steps if isinstance(step, Dispatch)}
+    joined.programs = {name: program for name, program in joined.programs.items() if name in used}
+    return joined
+
+
+def _is_one_step(draft: Draft, each: Sequence[Dispatch]) -> bool:
+    sizes = [draft.buffers[name].size for step in each for name in written(step, draft.parameters)]
+    rows, is_counted = sum(step.work_items[1] for step in each), "GROUPS_X" in draft.programs[each[0].program].constants
+    return len(each) <= _TOGETHER and sum(sizes) <= _COPIES * max(sizes) and rows <= MOST_GROUPS and not is_counted
+
+
+def _joined(draft: Draft, each: Sequence[Dispatch]) -> Dispatch:
+    """Return the step, and add its program."""
+    first, count = draft.programs[each[0].program], range(len(each))
+    assert first.kernel is not None
+    kernel, read = first.kernel, len(first.kernel.buffers)
+    buffers = tuple(replace(buffer, name=f"{buffer.name}{i}") for i in count for buffer in kernel.buffers)
+    kernel = replace(kernel, buffers=buffers, ints=tuple(f"{name}{i}" for i in count for name in kernel.ints))
+    constants = {**first.constants, "MATRICES": len(each)}
+    program = replace(first, id=f"{first.id}_matrices{len(each)}", kernel=kernel, constants=constants)
+    draft.programs[program.id] = program
+    arguments = [one for part in (slice(read), slice(read, None)) for step in each for one in step.arguments[part]]
+    items = (max(step.work_items[0] for step in each), sum(step.work_items[1] for step in each), 1)
+    traffic = sum(step.bytes for step in each)
+    changed = {"program": program.id, "arguments": tuple(arguments), "work_items": items, "bytes": traffic}
+    return each[0].model_copy(update=changed)
 
 
 def check_halves(node: Node, matrix: PackedMatrix) -> None:

@@ -72,16 +72,17 @@ def layers(kinds: Iterable[str], draw: np.random.Generator) -> Layers:
     weights by rows."""
     build = Builder(draw)
     all = Layers(build.graph)
-    for kind in kinds:
+    for index, kind in enumerate(kinds):
+        name = f"{index}: {kind}"
         matrix = packed_matrix(kind, int(draw.integers(1, 150)), int(draw.integers(1, 700)), draw)
         real = (by_gguf(matrix) if kind in FORMATS else matrix.unpacked()).astype(np.float64)
         rows, count = int(draw.choice([1, draw.integers(2, 5), draw.integers(5, 70)])), int(draw.integers(1, 5))
         outputs, inputs = real.shape
-        x, places = build.input(rows, inputs, name=f"{kind} x"), build.input(count, name=f"{kind} places")
+        x, places = build.input(rows, inputs, name=f"{name} x"), build.input(count, name=f"{name} places")
         given = all.inputs[x] = draw.standard_normal((rows, inputs)).astype(np.float32)
         all.inputs[places] = draw.integers(-outputs, outputs, count)
         build.graph.types[places] = "i64"
-        table, weight = (stored(build, f"{kind} {word}", each) for word, each in (("t", matrix), ("w", matrix.T)))
+        table, weight = (stored(build, f"{name} {word}", each) for word, each in (("t", matrix), ("w", matrix.T)))
         all.packed_bytes += -(-outputs // 16) * 16 * matrix.data[0].nbytes + 4 * outputs + 64
         activation = list(ACTIVATIONS)[draw.integers(len(ACTIVATIONS))]
         bias = [build.constant(outputs)] if draw.random() < 0.5 else []
@@ -96,7 +97,7 @@ def layers(kinds: Iterable[str], draw: np.random.Generator) -> Layers:
         sums = values @ real.T + (build.graph.constants[bias[0]] if bias else 0)
         all.wanted[y], all.sizes[y] = ACTIVATIONS[activation](sums), np.abs(values) @ np.abs(real).T + np.abs(sums)
         if draw.random() < 0.5:
-            beside = build.input(rows, outputs, name=f"{kind} beside")
+            beside = build.input(rows, outputs, name=f"{name} beside")
             all.inputs[beside] = draw.standard_normal((rows, outputs)).astype(np.float32)
             before, y = y, build.node("add", [y, beside], (rows, outputs))
             all.wanted[y] = all.wanted.pop(before) + all.inputs[beside]

@@ -21,6 +21,7 @@ from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
 from .graphs import Builder, generator, inputs_of, relative_error
+from .packed_matrices import packed_matrix, stored
 from .test_saving_memory import pyramids, small_pyramid
 
 pytestmark = pytest.mark.slow
@@ -144,3 +145,19 @@ def test_waves_that_do_not_fit_the_budget_are_left() -> None:
     least = compiled(graph, order="memory").plan.requires.total_bytes
     options = Options("opencl", order="waves", memory_budget=least, swap="never", concat="join")
     assert compile_graph(graph, options, Limits(cpu_device=True)).plan.requires.total_bytes <= least
+
+
+def test_a_copy_of_weights_is_made_for_its_reader(seed: int) -> None:
+    """Copies for all layers of a chain would take many times the memory of the steps in order."""
+    rng = np.random.default_rng(seed)
+    build = Builder(rng)
+    width, y = int(rng.integers(1, 5)) * 32, build.input(8, 32)
+    for layer in range(int(rng.integers(20, 30))):
+        inputs = build.graph.shapes[y][1]
+        weight = stored(build, f"{layer} w", packed_matrix("Q4_0", width, inputs, rng).T)
+        y = build.node("dense", [y, weight], (8, width))
+    taken = []
+    for order in ("memory", "waves"):
+        plan = compiled(build.outputs(y), order=order, product="registers").plan
+        taken.append(sum(pool.bytes for pool in plan.pools if pool.id.startswith("arena")))
+    assert taken[1] <= 2 * taken[0]
