@@ -35,14 +35,14 @@ class Storage:
     def _kept(self) -> tuple[Mapping[str, int], int]:
         """The bytes of kept files by hash, and those of records, as they were at the first look."""
         artifacts, (texts, records) = Artifacts(self.state), self._stored()
-        engines = [build.model_dump_json() for build in EngineBuilds(artifacts, self.project).all()]
+        engines = [each.build.model_dump_json() for each in EngineBuilds(artifacts, self.project).all() if each.build]
         return artifacts.sizes_in("\n".join([*texts, *engines])), records
 
     def used(self, beside: Mapping[str, int] | None = None) -> int:
         """Return the bytes of all, beside files that are counted elsewhere."""
         sent, (kept, records) = dict[str, int](), self._kept
         for path in self.folder.glob("*"):
-            with suppress(FileNotFoundError):  # another request has just renamed or removed it
+            with suppress(OSError):  # another request has just renamed or removed it
                 sent[path.stem] = path.stat().st_size
         return records + sum(size for name, size in {**kept, **sent}.items() if name not in (beside or {}))
 

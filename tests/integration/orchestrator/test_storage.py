@@ -92,3 +92,8 @@ def test_a_project_keeps_what_it_may_of_every_kind(
             assert used == sum((kept | engines).values()) + records, (seed, number, bring)
             assert used <= limit + records
         assert Storage.of(ledger, farm, "speech").used() == 0
+        for path in (farm.state / "artifacts" / "engines-of" / "vision").glob("*/*"):
+            path.write_bytes(b"\xff")
+        ledger.people.set_project("vision", "", Terms(storage_gib=1.0))
+        kept |= submitted(chance.randbytes(4000))  # a build that cannot be read holds back no submission
+        assert Storage.of(ledger, farm, "vision").used() == sum(kept.values()) + records
