@@ -73,8 +73,10 @@ def engines(asked: Asked, first: First = 0, most: Most = 50) -> Page[EngineNow]:
 
 
 def _folder(project: str, kept: KeptBuild, devices: list[Any]) -> Folder:
-    serials, build = [each.serial for each in devices if each.facts.abi == kept.abi], kept.build
-    known = build.model_dump(include={"version", "program", "bytes"}) if build else dict(version="", program="", bytes=0)
+    build, of_abi = kept.build, [each.serial for each in devices if each.facts.abi == kept.abi]
+    known = {"version": "", "program": "", "bytes": 0}
+    if build is not None:
+        known = build.model_dump(include={*known})
     why = f"{kept.damaged}; {ADD_AGAIN}" if kept.damaged else ""
     files = len(build.files) if build else 0
-    return Folder(project=project, abi=kept.abi, devices=serials, files=files, damaged=why, **known)
+    return Folder(project=project, abi=kept.abi, devices=of_abi, files=files, damaged=why, **known)

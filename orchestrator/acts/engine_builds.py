@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Container
 from contextlib import suppress
 from dataclasses import dataclass

@@ -51,7 +51,7 @@ class Bundles:
                 del self._needed[path]
 
     def take_back(self) -> dict[str, str]:
-        """Record -> its JSON, of the bundles that an earlier process left; one that cannot be read stays for the next."""
+        """Record -> its JSON, of the bundles that an earlier process left. One that cannot be read stays there."""
         left = dict[Path, dict[str, str]]()
         for path in set(self._folder.glob(f"*{SUFFIX}")) - set(self._needed):
             try:
