@@ -633,7 +633,7 @@ def test_what_is_no_file_of_its_hash_or_too_much_is_refused(
 
 
 def storage_of(state: Path, most: int) -> Storage:
-    return Storage(Settings(state=state, project_files_bytes=most), "vision", 0, lambda: ([], 0))
+    return Storage(state, "vision", lambda: ([], 0), usual_bytes=most)
 
 
 def test_files_that_come_at_the_same_time_share_the_storage(seed: int, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from orchestrator.acts.submission.uploads import Uploads
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.enrolment import Enrolment
-from orchestrator.system.config import Settings
 from orchestrator.system.durable_files import write_durably
 from workers.enrolment import store
 from workers.session import saved_settings
@@ -49,7 +48,7 @@ def _of_engines(state: Path) -> dict[str, Any]:
 
 def _of_project(state: Path) -> dict[str, Any]:
     """What is counted of each of its engines, too."""
-    storage, found = Storage(Settings(state=state), "p", 1, lambda: ((), 0)), dict[str, Any]()
+    storage, found = Storage(state, "p", lambda: ((), 0)), dict[str, Any]()
     for each in EngineBuilds(Artifacts(state), "p").all():
         files = dict.fromkeys(each.build.files.values() if each.build else (), 0)
         found[each.abi] = (each.build, each.damaged, storage.used() - storage.used(files))
@@ -66,7 +65,7 @@ def _uploads(state: Path, chance: random.Random) -> Kept:
 
 
 def _of_uploads(state: Path) -> dict[str, Any]:
-    storage = Storage(Settings(state=state), "p", 1, lambda: ((), 0))
+    storage = Storage(state, "p", lambda: ((), 0))
     assert storage.used() >= 0
     return {f"{number:064x}": Uploads(storage).held(f"{number:064x}") for number in range(6)}
 
