@@ -102,7 +102,7 @@ def run(campaign: Campaign, folder: Path, say: Callable[[str], None] = lambda _:
         jobs, attempts, records = _jobs(ledger), _attempts(database), _records(ledger)
     return History(
         accepted=accepted,
-        answers=crowd.answers,
+        answers=dict(crowd.answers),
         wrong=crowd.wrong,
         samples=SAMPLES,
         hits=hits,
