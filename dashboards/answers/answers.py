@@ -87,7 +87,7 @@ class ProjectNow(Project):
     waiting: int = 0
     """The jobs that wait."""
     stored_gib: float = 0.0
-    """What its files and records take."""
+    """The storage that its files and records take."""
 
     @property
     def uses(self) -> dict[str, str]:

@@ -82,9 +82,8 @@ class EngineBuilds:
     def offered(self, engines: Container[str]) -> dict[str, dict[str, str]]:
         """Return what is named of some engines. Raises ModelFileError as `read`."""
         own = {name: of for name, of in self.named().items() if name in engines}
-        for name, of in own.items():
-            for abi, sha256 in of.items():
-                self.read(name, abi, sha256)
+        for name, abi, sha256 in ((name, *each) for name, of in own.items() for each in of.items()):
+            self.read(name, abi, sha256)
         return own
 
     def named(self) -> dict[str, dict[str, str]]:

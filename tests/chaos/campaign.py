@@ -64,7 +64,7 @@ class Campaign:
     """The least number of faults; more while jobs are open. None: nothing is done to the farm."""
     limit_s: float
     people: int = 0
-    """Those who read and submit over HTTP meanwhile."""
+    """The number of people who read and submit over HTTP meanwhile."""
 
 
 def run(campaign: Campaign, folder: Path, say: Callable[[str], None] = lambda _: None) -> History:

@@ -150,7 +150,7 @@ def nothing_is_left(history: History) -> Iterator[str]:
 
 
 def people_are_answered(history: History) -> Iterator[str]:
-    """What people are told is so, and a part that is away is the only fault of the farm's that they hear of."""
+    """People are told what is so, and hear of no fault of the farm but that a part is away."""
     yield from history.wrong
     for answer, count in history.answers.items():
         _, route, status = answer.split()

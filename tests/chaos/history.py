@@ -85,6 +85,6 @@ class History:
     answers: Mapping[str, int] = field(default_factory=dict)
     """Method, route and status of what people were answered -> how often."""
     wrong: Sequence[str] = ()
-    """What people were told that is not so."""
+    """The answers to people that are not so, in words."""
     left: Mapping[str, int] = field(default_factory=dict)
     """Things that a farm at rest has none of (leases, spooled records, processes ...) -> how many there are."""

@@ -35,7 +35,7 @@ Spec = Callable[[str], dict[str, Any]]
 
 @dataclass
 class Heard:
-    """What all people were answered."""
+    """The answers that all people got."""
 
     answers: Counter[str] = field(default_factory=Counter)
     """Method, route and status -> how often."""
@@ -111,8 +111,8 @@ class Person:
 
 @contextmanager
 def people(state: Path, count: int, submissions: int, seed: int, spec: Spec) -> Iterator[Heard]:
-    """So many people use a farm, of whom those who may submit so many experiments, made by `spec` of their names. At
-    the end they leave, when each of those has an answer."""
+    """Let so many people use a farm. Those who may submit do it so many times, of what `spec` makes of names; they
+    leave at the end, when each has an answer."""
     heard, stop, threads = Heard(), threading.Event(), list[threading.Thread]()
     if count:
         owner = Line(endpoints.pages_of(state), token_of(state))

@@ -28,26 +28,22 @@ Kept = dict[str, list[Path]]
 NAMES = [f"m{number}" for number in range(6)]
 
 
-def _engines(state: Path, chance: random.Random, project: str = "") -> Kept:
+def _engines(state: Path, chance: random.Random) -> Kept:
     """A build has a file that names it, one that describes it, and those of its folder."""
     artifacts, made = Artifacts(state), Kept()
-    builds = EngineBuilds(artifacts, project)
+    builds = EngineBuilds(artifacts, "p")
     for name in NAMES:
         files = {each: artifacts.put_bytes(chance.randbytes(50)) for each in ("a", "b")}
         build = EngineBuild(engine="llama.cpp", abi=name, program="a", files=files, bytes=100)
         builds.keep(build)
         kept = [builds.put(build), *files.values()]
-        named = state / "artifacts" / ("engines-of" if project else "engines") / project / "llama.cpp" / name
+        named = state / "artifacts" / "engines-of" / "p" / "llama.cpp" / name
         made[name] = [named, *(artifacts.path(each) for each in kept)]
     return made
 
 
 def _of_engines(state: Path) -> dict[str, Any]:
-    return {each.abi: (each.build, each.damaged) for each in EngineBuilds(Artifacts(state)).all()}
-
-
-def _of_project(state: Path) -> dict[str, Any]:
-    """What is counted of each of its engines, too."""
+    """Tell of each of its engines what is counted, too."""
     storage, found = Storage(state, "p", lambda: ((), 0)), dict[str, Any]()
     for each in EngineBuilds(Artifacts(state), "p").all():
         files = dict.fromkeys(each.build.files.values() if each.build else (), 0)
@@ -56,11 +52,9 @@ def _of_project(state: Path) -> dict[str, Any]:
 
 
 def _uploads(state: Path, chance: random.Random) -> Kept:
-    folder = state / "uploads" / "p"
-    folder.mkdir(parents=True)
-    made = {f"{number:064x}": [folder / f"{number:064x}"] for number in range(6)}
+    made = {f"{number:064x}": [state / "uploads" / "p" / f"{number:064x}"] for number in range(6)}
     for (path,) in made.values():
-        path.write_bytes(chance.randbytes(20))
+        write_durably(path, chance.randbytes(10).hex())
     return made
 
 
@@ -74,10 +68,6 @@ def _enrolments(state: Path, _: random.Random) -> Kept:
     for name in NAMES:
         store.save(state, Enrolment(serial=name, fingerprint="a", enrolled_at=1.0))
     return {name: list((state / "enrolments" / name).iterdir()) for name in NAMES}
-
-
-def _of_enrolments(state: Path) -> dict[str, Any]:
-    return dict.fromkeys(store.serials(state))
 
 
 def _journals(folder: str, content: dict[str, Any]) -> Callable[[Path, random.Random], Kept]:
@@ -100,9 +90,8 @@ def _bundles(state: Path, _: random.Random) -> Kept:
 
 LISTS: dict[str, tuple[Callable[[Path, random.Random], Kept], Listed]] = {
     "engines": (_engines, _of_engines),
-    "engines of a project": (lambda state, chance: _engines(state, chance, "p"), _of_project),
     "uploads": (_uploads, _of_uploads),
-    "enrolments": (_enrolments, _of_enrolments),
+    "enrolments": (_enrolments, lambda state: dict.fromkeys(store.serials(state))),
     "settings": (_journals(saved_settings.FOLDER, {"changed": {"a": {}}}), saved_settings.changed_settings),
     "supplies": (
         _journals(journal.FOLDER, {"way": "root", "told": {}}),
@@ -133,7 +122,6 @@ DAMAGE: dict[str, Callable[[Path, random.Random], object]] = {
     "leads nowhere": _to_nowhere,
 }
 
-
 CHANGED = ("empty", "cut", "no text", "another", "deep")
 """Damage after which there is a file still."""
 
@@ -151,7 +139,7 @@ def test_one_that_is_damaged_costs_itself(what: str, tmp_path: Path, seed: int) 
     assert [after[name] for name in made if name not in hurt] == [before[name] for name in made if name not in hurt], (
         hurt, seed
     )  # fmt: skip
-    if "engines" in what:
+    if what == "engines":
         for name, (path, how) in hurt.items():
             is_content = path in made[name][2:]  # which is read where it is sent
             is_told = name in after and name in after[name][1]
