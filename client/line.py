@@ -95,11 +95,11 @@ class Line:
             yield from page["items"]
             first = page["next"]
 
-    def act(self, name: str, /, *, once: bool = False, **body: Any) -> Answer:
-        """Do an act. `once`: with a key, so that it is done once although the line breaks."""
-        headers = {"Idempotency-Key": str(uuid.uuid4())} if once else {}
+    def act(self, name: str, /, *, once: bool | str = False, **body: Any) -> Answer:
+        """Do an act. `once`: with a key, a new one or this, so that it is done once although the line breaks."""
+        headers = {"Idempotency-Key": once if isinstance(once, str) else str(uuid.uuid4())} if once else {}
         path = f"/acts/{name.replace(' ', '-')}"
-        reply = self._asked("POST", path, json=body, headers=headers, again=once, timeout=ACT_S)
+        reply = self._asked("POST", path, json=body, headers=headers, again=bool(once), timeout=ACT_S)
         return Answer.model_validate(reply.json())
 
     def events(self, path: str, *, until: float = float("inf"), **query: Any) -> Iterator[dict[str, Any]]:

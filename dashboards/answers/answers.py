@@ -7,11 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.acts.access.links import seen_by
+from orchestrator.acts.access.storage import GIB, Storage
 from orchestrator.acts.submission.labels import read_labels
 from orchestrator.answers import Ending, Story, all_in_brief, how_far, story_of, when_it_ends
 from orchestrator.answers.hosts import HostView, views
@@ -36,6 +38,8 @@ SEES_ANYTHING = Right(Role.VIEW, of="any")
 ADMINISTERS = Right(Role.ADMINISTER, of="farm")
 ENDS = Shared[Ending](20.0)
 """Ends of experiments: thinking about them takes a twentieth of a core."""
+STORED = Shared[dict[str, int]](20.0)
+"""Bytes of projects: adding them up takes a twentieth of a core, too."""
 MOST_TOLD = 1000
 """Jobs that are not over, of those that are told one by one."""
 JOB_WORDS = "held waiting placed running ok invalid failed lost killed cancelled"
@@ -76,9 +80,24 @@ class Brief(BaseModel):
 
 @dataclass(frozen=True)
 class ProjectNow(Project):
-    """A project with the phone-hours that it used this week."""
+    """A project with what it uses of its terms."""
 
     used_hours: float = 0.0
+    """The phone-hours of this week."""
+    waiting: int = 0
+    """The jobs that wait."""
+    stored_gib: float = 0.0
+    """The storage that its files and records take."""
+
+    @property
+    def uses(self) -> dict[str, str]:
+        """Return what it uses of what it may: `3.2 of 40`, or alone where there is no limit."""
+        used = {
+            "hours": (f"{self.used_hours:.1f}", self.terms.phone_hours),
+            "jobs that wait": (f"{self.waiting}", self.terms.most_waiting),
+            "GiB kept": (f"{self.stored_gib:.2f}", self.terms.storage_gib),
+        }
+        return {what: f"{use} of {most:g}" if most else use for what, (use, most) in used.items()}
 
 
 def _of_named(asked: Asked, given: dict[str, Any]) -> Iterable[Place]:
@@ -223,17 +242,24 @@ def webhooks(asked: Asked, first: First = 0, most: Most = 50) -> Page[Webhook]:
 
 @read("/projects", SEES_ANYTHING)
 def projects(asked: Asked, first: First = 0, most: Most = 50) -> Page[ProjectNow]:
-    """List the projects that who asks may view, with their members and the phone-hours that they used this week."""
-    return cut(projects_now(asked.ledger, asked.actor.grants.visible), first, most)
+    """List the projects that who asks may view, with their members, their terms, and what they use of them."""
+    return cut(projects_now(asked.ledger, asked.site().settings.state, asked.actor.grants.visible), first, most)
 
 
-def projects_now(ledger: Ledger, seen: frozenset[str] | None) -> list[ProjectNow]:
+def projects_now(ledger: Ledger, state: Path, seen: frozenset[str] | None) -> list[ProjectNow]:
     """Return projects by name, these or (None) all."""
     hours = defaultdict[str, float](float)
     for account, each in ledger.people.used(time.time()).items():
         hours[account.project] += each.week_s / 3600
     every = [each for each in ledger.people.projects() if seen is None or each.name in seen]
-    return [ProjectNow(**vars(each), used_hours=hours[each.name]) for each in every]
+    names = tuple(each.name for each in every)
+    waiting = ledger.people.waiting(names)
+    stored = STORED.of((state, names), lambda: Storage.all_used(ledger, state, names))
+    return [
+        ProjectNow(**vars(each), used_hours=hours[each.name], waiting=waiting.get(each.name, 0),
+                   stored_gib=stored[each.name] / GIB)
+        for each in every
+    ]  # fmt: skip
 
 
 @read("/reservations", SEES_ANYTHING)

@@ -6,10 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from orchestrator.acts.engine_builds import EngineBuilds
+from orchestrator.acts.engine_builds import ADD_AGAIN, EngineBuilds, KeptBuild
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Right
 
@@ -31,6 +30,8 @@ class Folder(BaseModel):
     files: int
     devices: list[str]
     """The serials of the devices of its ABI."""
+    damaged: str = ""
+    """The reason why no experiment can have it, with what to do; empty: it can."""
 
 
 class EngineNow(BaseModel):
@@ -60,7 +61,8 @@ def engines(asked: Asked, first: First = 0, most: Most = 50) -> Page[EngineNow]:
     for name, engine in sorted(known.items()):
         folders = [_folder(of, build, found) for of, build in builds if build.engine == name]
         has = [d for d in found if any(each.name == name and not each.missing for each in d.engines)]
-        runs = [d.serial for d in has if not engine.brought or d.facts.abi in {each.abi for each in folders}]
+        whole = {each.abi for each in folders if not each.damaged}
+        runs = [d.serial for d in has if not engine.brought or d.facts.abi in whole]
         add_it = f"bring its program: `farm engines add {name} FOLDER --abi ABI`" * (engine.brought and not runs)
         axes = [axis.model_dump(mode="json") for axis in engine.axes]
         missing = why.get(name, "") or add_it
@@ -70,9 +72,11 @@ def engines(asked: Asked, first: First = 0, most: Most = 50) -> Page[EngineNow]:
     return cut(made, first, most)
 
 
-def _folder(project: str, build: EngineBuild, devices: list[Any]) -> Folder:
-    serials = [each.serial for each in devices if each.facts.abi == build.abi]
-    return Folder(
-        project=project, devices=serials, files=len(build.files),
-        **build.model_dump(include={"abi", "version", "program", "bytes"}),
-    )  # fmt: skip
+def _folder(project: str, kept: KeptBuild, devices: list[Any]) -> Folder:
+    build, of_abi = kept.build, [each.serial for each in devices if each.facts.abi == kept.abi]
+    known = {"version": "", "program": "", "bytes": 0}
+    if build is not None:
+        known = build.model_dump(include={*known})
+    why = f"{kept.damaged}; {ADD_AGAIN}" if kept.damaged else ""
+    files = len(build.files) if build else 0
+    return Folder(project=project, abi=kept.abi, devices=of_abi, files=files, damaged=why, **known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from orchestrator.answers import Ending
@@ -29,6 +30,8 @@ class Asked:
     look: Callable[[], Look]
     ledger: Callable[[], Ledger]
     """Raises FarmError where it is away."""
+    state: Path
+    """The farm's folder."""
     ends: Callable[[str], Ending]
     """A function for the end of an experiment, as it was last thought."""
     content: Callable[[ExperimentRow], Content]

@@ -112,7 +112,8 @@ class Renderer:
         places = way.let(visitor, self._ledger, path)
         look = cache(lambda: narrowed(self._watch.look(), self._ledger, visitor.grants.visible))
         ends, of = self._endings.of, self._contents
-        page = way.make(Asked(look, self._ledger, ends, of.of, of.ranked, visitor, self._figures, path, query))
+        own = (look, self._ledger, of.state, ends, of.of, of.ranked, visitor, self._figures, path, query)
+        page = way.make(Asked(*own))
         return page, self._inside(page, visitor, address, places)
 
     def sent(self, name: str) -> str | None:

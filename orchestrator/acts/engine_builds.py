@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Container
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.coordination.artifacts import Artifacts
@@ -13,6 +14,18 @@ from orchestrator.model.errors import ModelFileError
 from orchestrator.system.durable_files import write_durably
 
 ADD_AGAIN = "bring it again with `farm engines add`"
+
+
+@dataclass(frozen=True)
+class KeptBuild:
+    """A build among those that are kept."""
+
+    engine: str
+    abi: str
+    build: EngineBuild | None
+    """None: it cannot be read."""
+    damaged: str
+    """The reason why no experiment can have it; empty: it can."""
 
 
 class EngineBuilds:
@@ -33,29 +46,44 @@ class EngineBuilds:
         write_durably(self._place(build), self.put(build))
 
     def has(self, build: EngineBuild) -> bool:
-        """Return whether experiments get this very one."""
-        place = self._place(build)
-        return place.is_file() and place.read_text() == hashlib.sha256(_text(build)).hexdigest()
+        """Return whether experiments get this very one, and could."""
+        with suppress(ModelFileError):
+            return self.read(build.engine, build.abi, _pointer(self._place(build))) == build
+        return False
 
     def remove(self, engine: str) -> None:
         """Let no further experiment have a build of the engine."""
         for path in self._folder.glob(f"{engine}/*"):
             path.unlink(missing_ok=True)
 
-    def all(self) -> list[EngineBuild]:
-        """Return its own builds, by engine and ABI. Raises ModelFileError where a kept one is damaged."""
-        return [EngineBuild.read(self._artifacts.path(sha256)) for of in self.own().values() for sha256 in of.values()]
+    def all(self) -> list[KeptBuild]:
+        """Return its own, by engine and ABI; one that is damaged costs itself."""
+        return [self._look(engine, abi, sha256) for engine, of in self.own().items() for abi, sha256 in of.items()]
+
+    def read(self, engine: str, abi: str, sha256: str) -> EngineBuild:
+        """Return one that is named. Raises ModelFileError where it is damaged or a file of it is gone: hosts would ask
+        for it again and again."""
+        found = self._look(engine, abi, sha256)
+        if found.build is None or found.damaged:
+            raise ModelFileError(found.damaged, remedy=ADD_AGAIN)
+        return found.build
+
+    def _look(self, engine: str, abi: str, sha256: str) -> KeptBuild:
+        what = f"engine {engine} for {abi}"
+        try:
+            build = EngineBuild.read(self._artifacts.path(sha256))
+        except ModelFileError as e:
+            return KeptBuild(engine, abi, None, f"{what}: {e.args[0]}")
+        if (build.engine, build.abi) != (engine, abi):
+            return KeptBuild(engine, abi, None, f"{what}: what is kept is {build.engine} for {build.abi}")
+        whole = all(map(self._artifacts.has, build.files.values()))
+        return KeptBuild(engine, abi, build, "" if whole else f"{what}: files are gone from {self._artifacts.folder}")
 
     def offered(self, engines: Container[str]) -> dict[str, dict[str, str]]:
-        """Return what is named of some engines. Raises ModelFileError where a file of it is gone: hosts would ask for
-        it again and again."""
+        """Return what is named of some engines. Raises ModelFileError as `read`."""
         own = {name: of for name, of in self.named().items() if name in engines}
-        for name, sha256 in ((name, sha256) for name, of in own.items() for sha256 in of.values()):
-            there = self._artifacts.has(sha256)
-            if not there or not all(
-                map(self._artifacts.has, EngineBuild.read(self._artifacts.path(sha256)).files.values())
-            ):
-                raise ModelFileError(f"files of engine {name} are gone from {self._artifacts.folder}", remedy=ADD_AGAIN)
+        for name, abi, sha256 in ((name, *each) for name, of in own.items() for each in of.items()):
+            self.read(name, abi, sha256)
         return own
 
     def named(self) -> dict[str, dict[str, str]]:
@@ -68,11 +96,18 @@ class EngineBuilds:
         found: dict[str, dict[str, str]] = {}
         for path in sorted(self._folder.glob("*/*")):
             if path.suffix != ".partial":
-                found.setdefault(path.parent.name, {})[path.name] = path.read_text()
+                found.setdefault(path.parent.name, {})[path.name] = _pointer(path)
         return found
 
     def _place(self, build: EngineBuild) -> Path:
         return self._folder / build.engine / build.abi
+
+
+def _pointer(path: Path) -> str:
+    """Return what is written there, which is no SHA-256 where it is damaged; empty: nothing can be read."""
+    with suppress(OSError):
+        return path.read_text(errors="replace")[:100]
+    return ""
 
 
 def _text(build: EngineBuild) -> bytes:

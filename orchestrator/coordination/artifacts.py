@@ -17,6 +17,7 @@ from orchestrator.model.errors import ModelFileError
 from orchestrator.system.private_files import make_private
 
 CHUNK_BYTES = 1 << 20
+AGAIN = "delete it and submit the experiment again"
 _SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 
 
@@ -50,14 +51,18 @@ class Artifacts:
     def path(self, sha256: str) -> Path:
         """The kept file, its content verified. Raises ModelFileError where it is missing or damaged."""
         stored = self._place(sha256)
-        if not stored.is_file():
-            raise ModelFileError(f"artifact {sha256} is not in {self.folder}", remedy="submit the experiment again")
-        with stored.open("rb") as file:
-            actual = hashlib.file_digest(file, "sha256").hexdigest()
+        try:
+            with stored.open("rb") as file:
+                actual = hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError as e:
+            told, remedy = f"artifact {sha256} is not in {self.folder}", "submit the experiment again"
+            raise ModelFileError(told, remedy=remedy) from e
+        except OSError as e:
+            raise ModelFileError(f"{stored}: cannot be read: {e.strerror or e}", remedy=AGAIN) from e
         if actual != sha256:
             raise ModelFileError(
                 f"{stored}: content is damaged (its SHA-256 is {actual})",
-                remedy="delete it and submit the experiment again",
+                remedy=AGAIN,
             )
         return stored
 
@@ -84,8 +89,11 @@ class Artifacts:
 
     def sizes_in(self, text: str) -> dict[str, int]:
         """Return the bytes of the kept files that a text names, by their SHA-256."""
-        found = {sha256: self._place(sha256) for sha256 in set(_SHA256.findall(text))}
-        return {sha256: place.stat().st_size for sha256, place in found.items() if place.is_file()}
+        found = dict[str, int]()
+        for sha256 in set(_SHA256.findall(text)):
+            with suppress(OSError):
+                found[sha256] = self._place(sha256).stat().st_size
+        return found
 
     def receive(self, source: SupportsRead, sha256: str) -> None:
         """Keep what somebody sends under the hash that it must have. Raises OSError, ValueError for another hash."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from sqlalchemy import (
     Boolean,
     Column,
+    Computed,
     Float,
     ForeignKey,
     Index,
@@ -32,7 +33,7 @@ from orchestrator.model.record import Outcome
 from .guard.column_types import Number, Time, Token, Word
 from .rows import HostState, JobState
 
-SCHEMA_VERSION = 30
+SCHEMA_VERSION = 31
 
 METADATA = MetaData()
 
@@ -165,9 +166,10 @@ RECORDS = Table(
     Column("kept_at", Time, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("archive_id", ForeignKey("archives.id")),
+    Column("bytes", Integer, Computed("length(body)")),
 )
 """`body` is empty where it was pruned, and `archive_id` then names the archive that holds it, if one does."""
-Index("records_by_experiment", RECORDS.c.experiment_id, RECORDS.c.started_at)
+Index("records_by_experiment", RECORDS.c.experiment_id, RECORDS.c.started_at, RECORDS.c.bytes)
 Index("records_by_device", RECORDS.c.serial, RECORDS.c.started_at)
 Index("records_by_kept_at", RECORDS.c.kept_at)
 

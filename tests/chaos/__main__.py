@@ -28,6 +28,7 @@ def summary(history: History, took_s: float) -> str:
     faults = Counter(hit.fault for hit in history.hits)
     lines = [f"{len(history.jobs)} jobs, {len(history.attempts)} attempts, {len(history.hits)} faults, {took_s:.0f} s"]
     lines += [f"  fault {fault}: {count}" for fault, count in sorted(faults.items())]
+    lines += [f"  people {answer}: {count}" for answer, count in sorted(history.answers.items())]
     lines += [f"  attempts {outcome or 'open'} {cause}: {count}" for (outcome, cause), count in ends.most_common()]
     return "\n".join(lines)
 
@@ -40,6 +41,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=500, help="at least so many")
     parser.add_argument("--faults", type=int, default=0, help="at least so many; more while jobs are open")
     parser.add_argument("--healthy", action="store_true", help="no faults: whether the farm itself loses a block")
+    parser.add_argument("--people", type=int, default=0, help="who read and submit over HTTP meanwhile")
     parser.add_argument("--limit-min", type=float, default=60.0)
     given = parser.parse_args()
     if given.phones < 1 or given.jobs < 1:
@@ -48,7 +50,7 @@ def main() -> int:
     print(f"seed {given.seed}, folder {folder}", flush=True)
     began = time.monotonic()
     faults = None if given.healthy else given.faults
-    campaign = Campaign(given.seed, given.phones, given.jobs, faults, given.limit_min * 60)
+    campaign = Campaign(given.seed, given.phones, given.jobs, faults, given.limit_min * 60, given.people)
     history = run(campaign, folder, lambda text: print(f"{time.monotonic() - began:6.0f} s  {text}", file=sys.stderr))
     print(summary(history, time.monotonic() - began))
     (folder / "history.json").write_text(json.dumps(asdict(history), indent=1))

@@ -7,9 +7,12 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import yaml
 from sqlalchemy import select
 
 from farm import endpoints, processes
@@ -24,6 +27,7 @@ from virtual_phones.programs.execution import RUNS
 
 from .history import Attempt, History, Hit, Job, Measured, Run
 from .nemesis import let_loose
+from .people import people
 from .power_cut import Durable
 from .running_farm import RunningFarm, running_farm
 
@@ -42,6 +46,8 @@ measure: {{quantities: [latency]}}
 SAMPLES = 20
 MOST_BLOCKS = 1000
 """The most blocks of one cell."""
+SUBMISSIONS = 2
+"""The experiments of each person who submits."""
 LOOK_S = 5.0
 REST_S = 120.0
 """The time for the farm to come to rest when the last job is over: receipts, settings, leases."""
@@ -57,18 +63,22 @@ class Campaign:
     faults: int | None
     """The least number of faults; more while jobs are open. None: nothing is done to the farm."""
     limit_s: float
+    people: int = 0
+    """The number of people who read and submit over HTTP meanwhile."""
 
 
 def run(campaign: Campaign, folder: Path, say: Callable[[str], None] = lambda _: None) -> History:
     """Run it in an empty folder; the history. Fails where the jobs are not over within the limit."""
     state = folder / "farm"
-    with running_farm(state, campaign.phones, Durable(state, folder / "durable")) as farm:
+    durable = Durable(state, folder / "durable")
+    with running_farm(state, campaign.phones, durable) as farm, ExitStack() as stack:
         folders = {phone.name: phone.root.parent for phone in farm.phones.phones()}
         before = {serial: _settings(where) for serial, where in folders.items()}
         accepted = _submit(farm, campaign, folder)
         say(f"{sum(accepted.values())} jobs on {campaign.phones} phones")
         url = endpoints.settings_for(farm.state).ledger
         end = time.monotonic() + campaign.limit_s
+        crowd = stack.enter_context(people(farm.state, campaign.people, SUBMISSIONS, campaign.seed, _of_person))
 
         def is_over() -> bool:
             left = _open_jobs(url)
@@ -82,6 +92,8 @@ def run(campaign: Campaign, folder: Path, say: Callable[[str], None] = lambda _:
             hits = let_loose(farm, list(folders), campaign.seed, is_over, least=campaign.faults)
         farm.phones.clear()
         say(f"{len(hits)} faults")
+        stack.close()
+        accepted |= crowd.accepted
         eventually(lambda: _open_jobs(url) == 0, max(60.0, end - time.monotonic()), "jobs are open")
         left = _at_rest(farm, url)
     left["processes"] = len(processes.marked(farm.state))
@@ -90,6 +102,8 @@ def run(campaign: Campaign, folder: Path, say: Callable[[str], None] = lambda _:
         jobs, attempts, records = _jobs(ledger), _attempts(database), _records(ledger)
     return History(
         accepted=accepted,
+        answers=dict(crowd.answers),
+        wrong=crowd.wrong,
         samples=SAMPLES,
         hits=hits,
         jobs=jobs,
@@ -116,6 +130,11 @@ def _submit(farm: RunningFarm, campaign: Campaign, folder: Path) -> dict[str, in
         accepted[str(farm.cli("run", str(path), "--yes")["experiment"])] = blocks * phones
         left -= blocks * phones
     return accepted
+
+
+def _of_person(name: str) -> dict[str, Any]:
+    """The experiment of a person."""
+    return dict(yaml.safe_load(SPEC.format(name=name, count="any", blocks=1, samples=SAMPLES)))
 
 
 def _open_jobs(url: str) -> int:

@@ -34,6 +34,7 @@ def violations(history: History) -> list[str]:
         losses_have_a_culprit,
         settings_are_as_before,
         nothing_is_left,
+        people_are_answered,
     )
     return list(chain.from_iterable(rule(history) for rule in rules))
 
@@ -146,6 +147,17 @@ def nothing_is_left(history: History) -> Iterator[str]:
     for what, count in history.left.items():
         if count:
             yield f"{count} {what} are left"
+
+
+def people_are_answered(history: History) -> Iterator[str]:
+    """People are told what is so, and hear of no fault of the farm but that a part is away."""
+    yield from history.wrong
+    for answer, count in history.answers.items():
+        _, route, status = answer.split()
+        fine = {"200", "409", *["503"] * bool(history.hits)}
+        fine |= {"acts/submit": {"422"}, "experiments/ID": {"404"}}.get(route, set())
+        if status not in fine:
+            yield f"people were answered {answer} {count} times"
 
 
 def _by_job(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -82,5 +82,9 @@ class History:
     runs: tuple[Run, ...]
     settings: Mapping[str, tuple[object, object]]
     """Phone -> its settings before the run and after it."""
+    answers: Mapping[str, int] = field(default_factory=dict)
+    """Method, route and status of what people were answered -> how often."""
+    wrong: Sequence[str] = ()
+    """The answers to people that are not so, in words."""
     left: Mapping[str, int] = field(default_factory=dict)
     """Things that a farm at rest has none of (leases, spooled records, processes ...) -> how many there are."""

@@ -51,8 +51,13 @@ class Bundles:
                 del self._needed[path]
 
     def take_back(self) -> dict[str, str]:
-        """Record -> its JSON, of the bundles that an earlier process left. Raises OSError; then it is asked again."""
-        left = {path: _read(path) for path in set(self._folder.glob(f"*{SUFFIX}")) - set(self._needed)}
+        """Record -> its JSON, of the bundles that an earlier process left. One that cannot be read stays there."""
+        left = dict[Path, dict[str, str]]()
+        for path in set(self._folder.glob(f"*{SUFFIX}")) - set(self._needed):
+            try:
+                left[path] = _read(path)
+            except OSError as e:
+                log.error("%s is left for the next start: %s; look after this host's disk", path, e.strerror or e)
         for path, texts in left.items():
             log.info("%s: %d records of an earlier process", path.name, len(texts))
             self._know(path, texts)

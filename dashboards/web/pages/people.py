@@ -47,7 +47,7 @@ def person(asked: Asked) -> Page:
 
 def projects(asked: Asked) -> Page:
     """The projects that who looks may view: their terms, what they used this week, and who has which role."""
-    found = [(each, Place(each.name)) for each in projects_now(asked.ledger(), asked.projects)]
+    found = [(each, Place(each.name)) for each in projects_now(asked.ledger(), asked.state, asked.projects)]
     needs = RIGHTS["grant role"].needs
     ruled = [each.name for each, place in found if asked.visitor.may(needs, [place])]
     data = {"projects": found, "ruled": ruled, "every_role": [*Role]}

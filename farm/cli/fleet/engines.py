@@ -64,7 +64,8 @@ def _where(engine: EngineNow, every: set[str]) -> str:
 
     devices = "all" if every == {*engine.devices} else ", ".join(engine.devices) or f"none: {engine.missing}"
     folders = (
-        f"{each.abi} {each.version or '?'}, {memory_size(each.bytes)}{', of ' * bool(each.project)}{each.project}"
+        f"{each.abi} {each.version or '?'}, {each.damaged or memory_size(each.bytes)}"
+        f"{', of ' * bool(each.project)}{each.project}"
         for each in engine.builds
     )
     return "; ".join((devices, *folders))

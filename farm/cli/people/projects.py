@@ -80,8 +80,8 @@ def set_(
 
 
 def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
-    """List the projects with their members, their terms and the phone-hours that they used this week; `common` has the
-    experiments that name no other.
+    """List the projects with their members, their shares and what they use of their limits: phone-hours of this week,
+    jobs that wait, GiB of files and records. `common` has the experiments that name no other.
 
     Example: `farm projects list --json`
     """
@@ -89,9 +89,10 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 
     with open_door(state) as door:
         found = door.every(answers.projects)
-    show_list(found, ("project", "members", "terms", "this week", "note"), _row, as_json=as_json)
+    columns = ("project", "members", "share", "hours", "jobs that wait", "GiB kept", "note")
+    show_list(found, columns, _row, as_json=as_json)
 
 
 def _row(each: ProjectNow) -> tuple[str, ...]:
     members = ", ".join(f"{who} ({role})" for who, role in each.members.items())
-    return (escape(each.name), escape(members), escape(each.terms.text), f"{each.used_hours:.1f} h", escape(each.note))
+    return (escape(each.name), escape(members), f"{each.terms.share:g}", *each.uses.values(), escape(each.note))

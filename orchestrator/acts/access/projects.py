@@ -90,7 +90,7 @@ def _changed(before: Terms, *asked: float | None) -> Terms:
 def check_waiting(ledger: Ledger, project: str, more: int) -> None:
     """Raise SpecError where more jobs would wait than a project may have."""
     most = ledger.people.terms().get(project, USUAL).most_waiting
-    if most and (wait := ledger.people.waiting(project)) + more > most:
+    if most and (wait := ledger.people.waiting([project]).get(project, 0)) + more > most:
         raise SpecError(
             f"the project {project} has {wait} jobs that wait, and {more} more would be over its {most}",
             remedy=f"wait until some are done, submit fewer, or `farm projects set {project} --waiting NUMBER`",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
+from pathlib import Path
 
 from orchestrator.acts.engine_builds import EngineBuilds
 from orchestrator.coordination.artifacts import Artifacts
@@ -20,29 +21,36 @@ Stored = Callable[[], tuple[Sequence[str], int]]
 class Storage:
     """The files that a project sent, those of its experiments and engines, each once by its hash, and its records."""
 
-    def __init__(self, settings: Settings, project: str, most_bytes: int, stored: Stored) -> None:
-        """`most_bytes`: 0: the project has no limit of its own, and may send what is usual. `stored`: gives the texts
-        of its experiments and the bytes of its records."""
-        self.state, self.project, self.folder = settings.state, project, settings.state / "uploads" / project
-        self._own, self._usual, self._stored = most_bytes, settings.project_files_bytes, stored
+    def __init__(self, state: Path, project: str, stored: Stored, most_bytes: int = 0, usual_bytes: int = 0) -> None:
+        """`stored`: gives the texts of its experiments and the bytes of its records. `most_bytes`: 0: the project has
+        no limit of its own, and may send `usual_bytes`."""
+        self.state, self.project, self.folder = state, project, state / "uploads" / project
+        self._own, self._usual, self._stored = most_bytes, usual_bytes, stored
 
     @classmethod
     def of(cls, ledger: Ledger, settings: Settings, project: str) -> Storage:
         most = ledger.people.terms().get(project, USUAL).storage_gib
-        return cls(settings, project, int(most * GIB), partial(ledger.people.stored, project))
+        own = int(most * GIB), settings.project_files_bytes
+        return cls(settings.state, project, lambda: ledger.people.stored([project])[project], *own)
+
+    @classmethod
+    def all_used(cls, ledger: Ledger, state: Path, projects: Collection[str]) -> dict[str, int]:
+        """Return the bytes of each of these projects."""
+        stored = ledger.people.stored(projects)
+        return {name: cls(state, name, partial(stored.__getitem__, name)).used() for name in projects}
 
     @cached_property
     def _kept(self) -> tuple[Mapping[str, int], int]:
         """The bytes of kept files by hash, and those of records, as they were at the first look."""
         artifacts, (texts, records) = Artifacts(self.state), self._stored()
-        engines = [build.model_dump_json() for build in EngineBuilds(artifacts, self.project).all()]
+        engines = [each.build.model_dump_json() for each in EngineBuilds(artifacts, self.project).all() if each.build]
         return artifacts.sizes_in("\n".join([*texts, *engines])), records
 
     def used(self, beside: Mapping[str, int] | None = None) -> int:
         """Return the bytes of all, beside files that are counted elsewhere."""
         sent, (kept, records) = dict[str, int](), self._kept
         for path in self.folder.glob("*"):
-            with suppress(FileNotFoundError):  # another request has just renamed or removed it
+            with suppress(OSError):  # another request has just renamed or removed it
                 sent[path.stem] = path.stat().st_size
         return records + sum(size for name, size in {**kept, **sent}.items() if name not in (beside or {}))
 

@@ -13,7 +13,6 @@ from orchestrator.acts.engine_folder import read_folder
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.axes import COMMAND, ENGINE, MATRIX_AXES
 from orchestrator.model.device import OURS
-from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload
 from orchestrator.model.experiment.engine_settings import EngineSettings
@@ -167,7 +166,7 @@ def _build(
 ) -> dict[str, str]:  # fmt: skip
     """Keep an engine's other build: of a command name -> SHA-256, of an engine that a person brought abi -> SHA-256 of
     its build. Raises SpecError, ModelFileError."""
-    brought = [EngineBuild.read(artifacts.path(each)) for each in builds.named().get(engine, {}).values()]
+    brought = [builds.read(engine, abi, each) for abi, each in builds.named().get(engine, {}).items()]
     if programs := {PurePath(each.program).name for each in brought}:
         return _folders(engine, base / folder, field, sorted(programs), artifacts, builds)
     if engine != COMMAND:

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     ColumnElement,
+    Computed,
     Float,
     Integer,
     LargeBinary,
@@ -21,6 +22,8 @@ from sqlalchemy import (
     func,
     or_,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import DDLCompiler
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from orchestrator.model.live.lease import LARGEST_TOKEN
@@ -54,6 +57,12 @@ class Token(Number):
     """A fencing token, or 0."""
 
     cache_ok = True
+
+
+@compiles(Computed, "postgresql")
+def _stored(computed: Computed, compiler: DDLCompiler, **_: Any) -> str:
+    """Computed columns are kept with the row, so that an index may have them; from version 18 on they would not be."""
+    return f"GENERATED ALWAYS AS ({compiler.sql_compiler.process(computed.sqltext, include_table=False)}) STORED"
 
 
 class Word(TypeDecorator[str]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -142,20 +142,30 @@ class People:
             rows = connection.execute(select(PROJECTS.c.name, *(PROJECTS.c[each] for each in _TERMS)))
             return {row.name: _terms(row) for row in rows}
 
-    def waiting(self, project: str) -> int:
-        """Return the number of its jobs that wait."""
-        mine = select(EXPERIMENTS.c.sequence).where(EXPERIMENTS.c.project == project)
-        wait = (JOBS.c.state == JobState.WAITING) & JOBS.c.experiment.in_(mine)
+    def waiting(self, projects: Collection[str]) -> dict[str, int]:
+        """Return the number of the jobs of each of these projects that wait, where there are any."""
+        mine = JOBS.join(EXPERIMENTS, EXPERIMENTS.c.sequence == JOBS.c.experiment)
+        counted = select(EXPERIMENTS.c.project, func.count()).select_from(mine).group_by(EXPERIMENTS.c.project)
         with self._database.read() as connection:
-            return connection.scalar(select(func.count()).select_from(JOBS).where(wait)) or 0
+            wait = counted.where(EXPERIMENTS.c.project.in_(projects), JOBS.c.state == JobState.WAITING)
+            return {row.project: row[1] for row in connection.execute(wait)}
 
-    def stored(self, project: str) -> tuple[Sequence[str], int]:
-        """Return the texts of its experiments, which name their files, and the bytes of its raw records."""
-        mine = select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.project == project)
-        size = select(func.sum(func.length(RECORDS.c.body))).where(RECORDS.c.experiment_id.in_(mine))
+    def stored(self, projects: Collection[str]) -> dict[str, tuple[list[str], int]]:
+        """Return of each of these projects the texts of its experiments, which name their files, and the bytes of its
+        raw records."""
+        mine = EXPERIMENTS.c.project.in_(projects)
+        specs = select(EXPERIMENTS.c.id, EXPERIMENTS.c.project, EXPERIMENTS.c.spec).where(mine)
+        of_mine = RECORDS.c.experiment_id.in_(select(EXPERIMENTS.c.id).where(mine))
+        sizes = select(RECORDS.c.experiment_id, func.sum(RECORDS.c.bytes)).where(of_mine)
+        found, of = {each: (list[str](), 0) for each in projects}, dict[str, str]()
         with self._database.read() as connection:
-            texts = connection.scalars(select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.project == project)).all()
-            return texts, int(connection.scalar(size) or 0)
+            for row in connection.execute(specs):
+                found[row.project][0].append(row.spec)
+                of[row.id] = row.project
+            for experiment, size in connection.execute(sizes.group_by(RECORDS.c.experiment_id)):
+                texts, before = found[of[experiment]]
+                found[of[experiment]] = texts, before + int(size or 0)
+        return found
 
     def used(self, now: float) -> dict[Account, Used]:
         """Return the phone-time of each account, as it counts at a Unix time."""

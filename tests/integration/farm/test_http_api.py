@@ -31,7 +31,7 @@ from farm.web.app import Hosts
 from farm.web.pages import Listening, app_of, config_of
 from orchestrator.acts import ACTS, RIGHTS
 from orchestrator.acts.access.storage import Storage
-from orchestrator.acts.engine_builds import EngineBuilds
+from orchestrator.acts.engine_builds import ADD_AGAIN, EngineBuilds
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.acts.submission.uploads import Held, Uploads
 from orchestrator.coordination.artifacts import Artifacts
@@ -478,17 +478,21 @@ def test_the_same_content_in_another_project_is_another_experiment(lab: Lab) -> 
 
 
 def test_what_is_a_project_s_is_seen_by_who_may_view_it(lab: Lab) -> None:
-    """Folders of engines and labels of devices; what has no project is everybody's."""
+    """Folders of engines and labels of devices; what has no project is everybody's. One that is damaged is told."""
     projects, artifacts = ("", "vision", "speech"), Artifacts(lab.state)
-    for project in projects:
-        given = {"engine": "pocketfarm", "abi": "x86_64", "program": "a", "files": {"a": "ab" * 32}, "bytes": 1}
-        EngineBuilds(artifacts, project).keep(EngineBuild(**given, version=f"of {project}"))
+    files = {"a": artifacts.put_bytes(b"")}
+    for project, abi in itertools.product(projects, ("x86_64", "x86")):
+        build = EngineBuild(engine="pocketfarm", abi=abi, program="a", files=files, bytes=1, version=f"of {project}")
+        EngineBuilds(artifacts, project).keep(build)
+        if abi == "x86":
+            artifacts.path(EngineBuilds(artifacts, project).put(build)).write_bytes(b"\xff")
     lab.ledger.standing.note({"A": DeviceNote(labels=("rack=1", "speech/rack=2", "vision/rack=3"))})
     lab.host.announce()
     for name, (place, _) in lab.roles.items():
         sees = {"", place} if place else {*projects}
         (engine,) = lab.ask("GET /engines", lab.tokens[name])[2]["items"]
-        assert {(each["project"], each["version"]) for each in engine["builds"]} == {(of, f"of {of}") for of in sees}
+        told = {(each["project"], each["version"], ADD_AGAIN in each["damaged"]) for each in engine["builds"]}
+        assert told == {(of, f"of {of}", False) for of in sees} | {(of, "", True) for of in sees}
         (device,) = lab.ask("GET /devices", lab.tokens[name])[2]["items"]
         assert {project_of(each) for each in device["noted"]["labels"]} == sees
 
@@ -631,7 +635,7 @@ def test_what_is_no_file_of_its_hash_or_too_much_is_refused(
 
 
 def storage_of(state: Path, most: int) -> Storage:
-    return Storage(Settings(state=state, project_files_bytes=most), "vision", 0, lambda: ([], 0))
+    return Storage(state, "vision", lambda: ([], 0), usual_bytes=most)
 
 
 def test_files_that_come_at_the_same_time_share_the_storage(seed: int, tmp_path: Path) -> None:

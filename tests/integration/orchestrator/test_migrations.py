@@ -102,13 +102,16 @@ def test_a_ledger_of_the_first_release_gets_people_and_keeps_its_holds(url: str)
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text(HOLDS_21))
         connection.execute(text("INSERT INTO holds VALUES ('A', 'anna', 1.5, NULL, 'new battery', true)"))
+        connection.execute(text("DROP INDEX records_by_experiment"))
         for table, column in (
+            ("records", "bytes"),
             ("experiments", "project"),
             ("experiments", "origin"),
             ("audit", "origin"),
             ("audit", "refused"),
         ):
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
+        connection.execute(text("CREATE INDEX records_by_experiment ON records (experiment_id, started_at)"))
         for table, columns in WIDENED.items() if connection.dialect.name == "postgresql" else ():
             for column in columns:
                 connection.execute(text(f"ALTER TABLE {table} ALTER {column} TYPE INTEGER"))

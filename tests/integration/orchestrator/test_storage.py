@@ -10,11 +10,12 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from redis import Redis
 
+from dashboards.answers.answers import projects_now
 from orchestrator import acts
 from orchestrator.acts.access.storage import GIB, Storage
 from orchestrator.acts.submission.uploads import Uploads
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import JobState, Ledger
 from orchestrator.ledger.packed import pack
 from orchestrator.model.errors import NotAllowed
 from orchestrator.model.rights import Terms
@@ -92,3 +93,14 @@ def test_a_project_keeps_what_it_may_of_every_kind(
             assert used == sum((kept | engines).values()) + records, (seed, number, bring)
             assert used <= limit + records
         assert Storage.of(ledger, farm, "speech").used() == 0
+        for path in (farm.state / "artifacts" / "engines-of" / "vision").glob("*/*"):
+            path.write_bytes(b"\xff")
+        ledger.people.set_project("vision", "", Terms(storage_gib=1.0))
+        kept |= submitted(chance.randbytes(4000))  # a build that cannot be read holds back no submission
+        used = {"common": 0, "speech": 0, "vision": sum(kept.values()) + records}
+        assert Storage.all_used(ledger, farm.state, used) == used
+        found = {each.name: each for each in projects_now(ledger, farm.state, None)}
+        assert {name: round(each.stored_gib * GIB) for name, each in found.items()} == used
+        wait = sum(row.state is JobState.WAITING for name in ledger.experiment_names() for row in ledger.jobs(name))
+        assert found["vision"].waiting == wait > 0 == found["common"].waiting
+        assert found["vision"].uses["GiB kept"].endswith(" of 1")

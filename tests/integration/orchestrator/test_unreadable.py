@@ -213,7 +213,7 @@ COLUMNS = [
     (table.name, column.name)
     for table in METADATA.sorted_tables
     for column in table.columns
-    if column.name not in KEYS or isinstance(column.type, Integer | Number)
+    if (column.name not in KEYS or isinstance(column.type, Integer | Number)) and column.computed is None
 ]
 
 
