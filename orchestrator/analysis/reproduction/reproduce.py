@@ -118,7 +118,7 @@ class _Judge:
             ours, judged = self._figure(figure, device, own)
             value = None if ours.value is None else figure.in_unit(ours.value)
             same_model = bool(named) and figure.device == named
-            verdict = self._circular(figure, device, named) if value is not None else ""
+            verdict = self._circular(figure, device) if value is not None else ""
             why = "; ".join(filter(None, (CIRCULAR.get(verdict, judged.why), _against(figure.contradiction(study)))))
             yield Beside(
                 table=figure.title, row=_row(figure), column=figure.column, metric=figure.metric, unit=figure.unit,
@@ -128,12 +128,10 @@ class _Judge:
                 verdict=verdict or judged.verdict, why=why,
             )  # fmt: skip
 
-    def _circular(self, figure: Figure, device: OurDevice, named: str) -> str:
+    def _circular(self, figure: Figure, device: OurDevice) -> str:
         """The verdict on a figure that the device, or the one that it is compared with, may be made from."""
         others = self._others(figure.place.over, device)[:1] if figure.place.over else []
-        same_model = bool(named) and figure.device in (named, "")
-        found = [one.circular(figure.metric, same_model) for one in (device, *others) if one]
-        return next(filter(None, found), "")
+        return next((found for one in (device, *others) if one and (found := one.circular(figure.metric))), "")
 
     def findings(self, device: OurDevice) -> Iterator[Beside]:
         for finding in self._published.findings:
@@ -142,7 +140,7 @@ class _Judge:
             for other in self._others(finding.over, device):
                 ours, judged = self._finding(finding, device, other)
                 decided = judged.verdict != "not comparable"
-                circular = [one.circular(finding.metric, same_model=True) for one in (device, other) if one and decided]
+                circular = [one.circular(finding.metric) for one in (device, other) if one and decided]
                 verdict = next(filter(None, circular), "")
                 yield Beside(
                     table="", row=finding.text, metric=finding.metric, serial=device.serial, source=device.source,
@@ -215,8 +213,8 @@ class _Judge:
             found = [one for one in self._pays if (one.operation, one.backend, one.serial) == wanted]
             return Ours(None), judge_crossing(found)
         if finding.expect == "by_memory":
-            kind = device.circular("limit", same_model=True)
-            alike = [each for each in self._finder.devices if each.circular("limit", same_model=True) == kind]
+            kind = device.circular("limit")
+            alike = [each for each in self._finder.devices if each.circular("limit") == kind]
             known = {each: bounds for each in alike if (bounds := self._finder.bounds(each))}
             own = known.pop(device, None)
             if own is None:

@@ -224,7 +224,7 @@ def test_power_of_a_virtual_phone_is_modelled_and_a_recording_is_played_back() -
 
 @pytest.mark.parametrize(
     ("model", "source", "verdict"),
-    [("SM-A1", "phone", SIZE), (S7, "phone", SIZE), (S7, "import", "played back"), (S7, "replay", "played back")],
+    [("SM-A1", "phone", SIZE), (S7, "phone", SIZE), ("", "import", "played back"), (S7, "replay", "played back")],
 )
 def test_a_size_of_a_device_that_the_text_does_not_name_is_not_judged(model: str, source: str, verdict: str) -> None:
     asked = whole({"direct": [12.0, 0.4, 0.2, 2.0]})
