@@ -138,7 +138,7 @@ class Finder:
                 if whole and (parts := _in_parts(block)):
                     why = parts
                     continue
-                if metric in POWERED and block.energy and is_short(block.energy):
+                if metric in LOADED and block.energy and is_short(block.energy):
                     why = f"a load of {block.energy.load_s:.3g} s is too short: energy needs {SHORTEST_LOAD_S:g} s"
                     continue
                 value = read(block)
@@ -232,7 +232,8 @@ def _speed_left(values: Mapping[str, float]) -> float | None:
 
 WHOLE = ("latency", "energy", "share")
 """Metrics of which a sum of some layers is no figure of the network."""
-POWERED = ("energy", "load_power", "idle_power", "net_power")
+LOADED = ("energy", "load_power", "net_power")
+POWERED = (*LOADED, "idle_power")
 
 
 PARTS = (DoubtCode.LAYERS_MISSING, DoubtCode.LAYERS_REFUSED)

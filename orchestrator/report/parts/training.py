@@ -76,10 +76,10 @@ def stages(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sect
     rows = [
         (
             wording.device(block), wording.cell(known[block.serial, block.cell_id], names), each.name, str(each.epochs),
-            _told(each.epoch_ms), *("too short" if short else _told(value) for value in (each.net_power_w, each.epoch_j)),
+            *(_told(each.epoch_ms), *(short or _told(value) for value in (each.net_power_w, each.epoch_j))),
         )
         for block, trained in _in_order(blocks, known)
-        for short in [block.energy is not None and is_short(block.energy)]
+        for short in ["too short" if block.energy and is_short(block.energy) else ""]
         for each in (*trained.stages, *([trained.whole] if trained.whole and len(trained.stages) > 1 else []))
     ]  # fmt: skip
     columns = (
