@@ -123,8 +123,8 @@ class _Judge:
             yield Beside(
                 table=figure.title, row=_row(figure), column=figure.column, metric=figure.metric, unit=figure.unit,
                 published_on=figure.device, published=figure.value, logged=figure.part in study.logs,
-                serial=device.serial, source=device.source, same_model=figure.device == (named or None), ours=value, cell=ours.cell,
-                ratio=None if value is None or not figure.value else value / figure.value,
+                serial=device.serial, source=device.source, same_model=figure.device == (named or None),
+                ours=value, cell=ours.cell, ratio=None if value is None or not figure.value else value / figure.value,
                 verdict=verdict or judged.verdict, why=why,
             )  # fmt: skip
 
