@@ -102,12 +102,8 @@ class OurDevice(NamedTuple):
             "",
         )
 
-    @property
-    def is_modelled(self) -> bool:
-        return self.source == Source.VIRTUAL
-
-    def circular(self, metric: str, same_model: bool) -> str:
+    def circular(self, metric: str) -> str:
         """The verdict on a figure that ours may be made from; empty where it cannot be."""
-        if self.source == Source.REPLAY or (self.source == Source.IMPORT and same_model):
+        if self.source in (Source.REPLAY, Source.IMPORT):
             return "played back"
-        return "modelled" if self.is_modelled and metric in MODELLED else ""
+        return "modelled" if self.source == Source.VIRTUAL and metric in MODELLED else ""

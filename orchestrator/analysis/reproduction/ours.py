@@ -17,10 +17,11 @@ from orchestrator.analysis.comparison.rows import nights_of
 from orchestrator.analysis.limits import Limit
 from orchestrator.analysis.statistics import Mode, block_value_ms, newest_attempts
 from orchestrator.figures import NS_PER_MS, BlockFigures
-from orchestrator.figures.one_block import frames_per_s, total_setup_ms
+from orchestrator.figures.one_block import frames_per_s, is_short, total_setup_ms
 from orchestrator.model.axes import settings
 from orchestrator.model.errors import NoData, NotComparable, UnknownName
 from orchestrator.model.job import Cell
+from orchestrator.model.power import SHORTEST_LOAD_S
 from orchestrator.model.record import DoubtCode, Outcome
 
 from .figure import OurDevice
@@ -137,6 +138,9 @@ class Finder:
                 if whole and (parts := _in_parts(block)):
                     why = parts
                     continue
+                if metric in LOADED and block.energy and is_short(block.energy):
+                    why = f"a load of {block.energy.load_s:.3g} s is too short: energy needs {SHORTEST_LOAD_S:g} s"
+                    continue
                 value = read(block)
                 if value is not None and value > 0:
                     found.setdefault(block.cell_id, []).append(Block(night, block.block, block.started_at, value))
@@ -228,7 +232,8 @@ def _speed_left(values: Mapping[str, float]) -> float | None:
 
 WHOLE = ("latency", "energy", "share")
 """Metrics of which a sum of some layers is no figure of the network."""
-POWERED = ("energy", "load_power", "idle_power", "net_power")
+LOADED = ("energy", "load_power", "net_power")
+POWERED = (*LOADED, "idle_power")
 
 
 PARTS = (DoubtCode.LAYERS_MISSING, DoubtCode.LAYERS_REFUSED)

@@ -117,23 +117,16 @@ class _Judge:
         for figure in own:
             ours, judged = self._figure(figure, device, own)
             value = None if ours.value is None else figure.in_unit(ours.value)
-            same_model = bool(named) and figure.device == named
-            verdict = self._circular(figure, device, named) if value is not None else ""
+            others = self._others(figure.place.over, device)[:1]
+            verdict = _circular(figure.metric, device, *others) if value is not None else ""
             why = "; ".join(filter(None, (CIRCULAR.get(verdict, judged.why), _against(figure.contradiction(study)))))
             yield Beside(
                 table=figure.title, row=_row(figure), column=figure.column, metric=figure.metric, unit=figure.unit,
                 published_on=figure.device, published=figure.value, logged=figure.part in study.logs,
-                serial=device.serial, source=device.source, same_model=same_model, ours=value, cell=ours.cell,
-                ratio=None if value is None or not figure.value else value / figure.value,
+                serial=device.serial, source=device.source, same_model=figure.device == (named or None),
+                ours=value, cell=ours.cell, ratio=None if value is None or not figure.value else value / figure.value,
                 verdict=verdict or judged.verdict, why=why,
             )  # fmt: skip
-
-    def _circular(self, figure: Figure, device: OurDevice, named: str) -> str:
-        """The verdict on a figure that the device, or the one that it is compared with, may be made from."""
-        others = self._others(figure.place.over, device)[:1] if figure.place.over else []
-        same_model = bool(named) and figure.device in (named, "")
-        found = [one.circular(figure.metric, same_model) for one in (device, *others) if one]
-        return next(filter(None, found), "")
 
     def findings(self, device: OurDevice) -> Iterator[Beside]:
         for finding in self._published.findings:
@@ -141,9 +134,7 @@ class _Judge:
                 continue
             for other in self._others(finding.over, device):
                 ours, judged = self._finding(finding, device, other)
-                decided = judged.verdict != "not comparable"
-                circular = [one.circular(finding.metric, same_model=True) for one in (device, other) if one and decided]
-                verdict = next(filter(None, circular), "")
+                verdict = _circular(finding.metric, device, other) if judged.verdict != "not comparable" else ""
                 yield Beside(
                     table="", row=finding.text, metric=finding.metric, serial=device.serial, source=device.source,
                     cell=ours.cell, verdict=verdict or judged.verdict, why=CIRCULAR.get(verdict, judged.why),
@@ -215,8 +206,8 @@ class _Judge:
             found = [one for one in self._pays if (one.operation, one.backend, one.serial) == wanted]
             return Ours(None), judge_crossing(found)
         if finding.expect == "by_memory":
-            kind = device.circular("limit", same_model=True)
-            alike = [each for each in self._finder.devices if each.circular("limit", same_model=True) == kind]
+            kind = device.circular("limit")
+            alike = [each for each in self._finder.devices if each.circular("limit") == kind]
             known = {each: bounds for each in alike if (bounds := self._finder.bounds(each))}
             own = known.pop(device, None)
             if own is None:
@@ -247,6 +238,11 @@ def is_base(one: Figure, figure: Figure) -> bool:
     same = one.table is figure.table and one.part is figure.part and not one.place.over and one.metric == figure.metric
     beside = (one.row, figure.column) == (figure.table.base, one.column)
     return same and (beside or (one.column, figure.row) == (figure.table.base, one.row))
+
+
+def _circular(metric: str, *devices: OurDevice | None) -> str:
+    """The verdict on a figure that the device, or the one that it is compared with, may be made from."""
+    return next((found for one in devices if one and (found := one.circular(metric))), "")
 
 
 def _nothing(why: str) -> tuple[Ours, Judged]:

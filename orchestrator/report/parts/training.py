@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.analysis.statistics import Summary
 from orchestrator.figures import BlockFigures, Trained
+from orchestrator.figures.one_block import is_short
 from orchestrator.report import wording
 from orchestrator.report.section import Column, Section
 
@@ -75,9 +76,10 @@ def stages(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sect
     rows = [
         (
             wording.device(block), wording.cell(known[block.serial, block.cell_id], names), each.name, str(each.epochs),
-            *(_told(value) for value in (each.epoch_ms, each.net_power_w, each.epoch_j)),
+            *(_told(each.epoch_ms), *(short or _told(value) for value in (each.net_power_w, each.epoch_j))),
         )
         for block, trained in _in_order(blocks, known)
+        for short in ["too short" if block.energy and is_short(block.energy) else ""]
         for each in (*trained.stages, *([trained.whole] if trained.whole and len(trained.stages) > 1 else []))
     ]  # fmt: skip
     columns = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -244,14 +245,9 @@ def test_study_a_trains_on_every_device(up: Up, cli: Cli, name: str, backend: st
     assert whole or not powered, "of the virtual phone"
     for one in whole:
         assert one["epoch_j"] == pytest.approx(one["net_power_w"] * one["epoch_ms"] / 1e3, rel=1e-6)
-    ours = {
-        (one["source"], one["row"], one["metric"]): one["ours"]
-        for one in data["reproduction"]["beside"]
-        if one["column"] in ("time", "power", "energy")
-    }
-    time, power, energy = (ours.get(("virtual", "mGPU1", metric)) for metric in ("latency", "net_power", "energy"))
-    if powered and energy is not None:  # a busy machine may spoil the one block of the row
-        assert energy * 3600 == pytest.approx(power * time, rel=0.01)
+    powers = [one for one in data["reproduction"]["beside"] if one["metric"] in ("energy", "net_power")]
+    for one in powers if powered else ():  # a busy machine may spoil the one block of the row
+        assert one["ours"] is None and re.search("too short|not measured|no power|no other", one["why"]), one
     assert all(own[-1] < own[0] and own == pytest.approx(losses[0], rel=1e-3) for own in losses), "alike everywhere"
     text = read(up, cli)
     told = ["Training", "answers by right class", "Training: pretrain:encode1", "updates", "host"]
