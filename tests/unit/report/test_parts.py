@@ -25,6 +25,9 @@ from . import everything
 from .records import Whole, figures
 from .test_report import Page
 
+MODES = {"steady": "energy-0", "cold": "cold", "sustained": "sustained"}
+"""Each with a part of its page."""
+
 
 @cache
 def content_of(mode: str) -> Whole:
@@ -59,7 +62,7 @@ def named(content: Content) -> dict[str, Section]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mode", "part"), [("steady", "energy-0"), ("cold", "cold"), ("sustained", "sustained")])
+@pytest.mark.parametrize(("mode", "part"), MODES.items())
 def test_each_mode_makes_a_sound_page(mode: str, part: str) -> None:
     text = page_of(mode)
     parsed = Page(text)
