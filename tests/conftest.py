@@ -25,6 +25,7 @@ from typing import Any
 import psutil
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from sqlalchemy.engine import Engine
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.util import LRUCache
@@ -74,6 +75,8 @@ COMPILED: LRUCache[Any, Any] = LRUCache(1000)
 """Statements of all ledgers, which a process of the farm compiles once: each test opens another ledger or two, and
 compiling the same statements for each of them was a sixth of its time."""
 Engine._compiled_cache = property(lambda _: COMPILED, lambda *_: None)  # type: ignore[assignment]
+# Hypothesis draws literals of all modules, too, of which few are near what is tested, and read them for 4 s a worker.
+providers._get_local_constants = lambda: providers._local_constants
 DefaultDialect.__eq__ = lambda one, other: type(one) is type(other)  # type: ignore[method-assign]
 DefaultDialect.__hash__ = lambda one: hash(type(one))  # type: ignore[assignment, method-assign]
 

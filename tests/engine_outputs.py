@@ -38,7 +38,7 @@ def engines() -> dict[str, FolderEngine]:
 def outputs() -> tuple[Output, ...]:
     found = []
     for path in sorted(FOLDER.glob("*.yaml")):
-        for case in yaml.safe_load(path.read_text()):
+        for case in yaml.load(path.read_text(), yaml.CSafeLoader):
             given = case["asked"]
             own = {axis.name: axis.default for axis in engines()[path.stem].axes}
             axes = {"threads": 0} | own | given.get("axes", {})

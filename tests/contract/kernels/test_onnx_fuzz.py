@@ -14,7 +14,7 @@ from . import onnx_mutations as mutations
 from .onnx_cases import Found, imported, through_agent
 from .onnx_fuzz import OPERATORS, cases, folded, judged, text_of
 
-CASES, CHANGED = 48, 100
+CASES, CHANGED = 48, 60
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ FAULTS: dict[FaultKind, InvalidCode] = {
     "background": InvalidCode.BACKGROUND_LOAD,
     "sampling_gap": InvalidCode.SAMPLING_GAP,
 }
-SEEDS = range(1000, 1014)
+SEEDS = range(1000, 1000 + len(GAUGES))
 
 
 def codes(of: Record, wanted: Conditions = DISCHARGING, sampling: Sampling | None = None) -> list[InvalidCode]:
@@ -61,7 +61,7 @@ def test_injected_faults_are_detected(kind: FaultKind) -> None:
         fault = fault_of(kind, course, seed)
         if FAULTS[kind] not in codes(run_block(gauge, seed, (fault,), course).record):
             missed.append((gauge, fault))
-    assert len(missed) <= 0.05 * len(SEEDS), missed
+    assert not missed
 
 
 @pytest.mark.slow
@@ -69,7 +69,7 @@ def test_injected_faults_are_detected(kind: FaultKind) -> None:
 @pytest.mark.parametrize("calibrated", [True, False])
 def test_quiet_gauges_are_not_frozen(gauge: str, calibrated: bool) -> None:
     profile = profile_of(gauge)
-    for seed in range(5):
+    for seed in range(3):
         clean = record_of(simulate(profile, course_of(profile, seed), seed), profile, calibrated=calibrated)
         assert codes(clean) == []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from orchestrator.model.device import Api, Source
@@ -32,10 +34,10 @@ BASE_MS = {CELLS[0].cell_id: 12.0, CELLS[1].cell_id: 140.0, CELLS[2].cell_id: 15
 LAYERS = ("conv1", "fire2/squeeze1x1", "fire2/expand3x3", "fire3/squeeze1x1", "fire4/expand3x3", "conv10", "pool10")
 
 
-def content(blocks: int = 6, mode: str = "steady", seed: int = 3) -> Whole:
+def content(blocks: int = 6, mode: str = "steady", seed: int = 3, phones: Iterable[str] = tuple(PHONES)) -> Whole:
     """Three phones, three cells, canaries; one phone has drift, one invalid blocks, one an external meter."""
     generator = np.random.default_rng(seed)
-    records = [each for serial in PHONES for each in _of_phone(serial, blocks, mode, generator)]
+    records = [each for serial in phones for each in _of_phone(serial, blocks, mode, generator)]
     sampling = {
         "steady": {},
         "cold": {"mode": "cold"},

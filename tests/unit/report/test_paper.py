@@ -36,7 +36,7 @@ def results_of(chosen: random.Random, mode: str = "cold") -> list[dict[str, Any]
 
 def test_every_quantity_that_is_told_is_drawn_whole(seed: int) -> None:
     chosen = random.Random(seed)
-    results = results_of(chosen, chosen.choice(MODES))
+    results = results_of(chosen, chosen.choice([*MODES]))
     for lost in chosen.sample([each for one in results for each in one["quantities"]], 5):
         lost |= {"value": None, "interval": None}
     told = [(one, each) for one in results for each in one["quantities"] if each["value"] is not None]

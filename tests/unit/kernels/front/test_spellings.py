@@ -48,7 +48,10 @@ def spellings(name: str, seed: int, folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_network_ends_in_the_same_steps_whoever_wrote_it(name: str, seed: int, tmp_path: Path) -> None:
+def test_whoever_wrote_a_network_it_has_the_same_steps_and_computes_the_same(
+    name: str, seed: int, tmp_path: Path
+) -> None:
+    """Each file is compiled; one of them, drawn at random, agrees through OpenCL."""
     files = spellings(name, seed, tmp_path)
     assert len(files) >= 4
     counts = {
@@ -58,13 +61,7 @@ def test_a_network_ends_in_the_same_steps_whoever_wrote_it(name: str, seed: int,
     for backend, found in counts.items():
         first = found[files[0].name]
         assert not {way: count for way, count in found.items() if count != first}, f"{backend}: the first has {first}"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_it_computes_the_same(name: str, seed: int, tmp_path: Path) -> None:
-    """One of all its files, drawn at random, agrees through OpenCL."""
-    files, rng = spellings(name, seed, tmp_path), np.random.default_rng([seed, 1, zlib.crc32(name.encode())])
-    port = onnx.load(files[0]).graph.input[0]
+    rng, port = np.random.default_rng([seed, 1, zlib.crc32(name.encode())]), onnx.load(files[0]).graph.input[0]
     x = rng.standard_normal([each.dim_value for each in port.type.tensor_type.shape.dim]).astype(np.float32)
     (expected,) = run_onnxruntime(files[0], {port.name: x}).values()
     graph = load_onnx(files[int(rng.integers(len(files)))])
