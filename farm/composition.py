@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import SecretStr
 
 from orchestrator.coordination.client import client_of
-from orchestrator.ledger import Ledger
 from orchestrator.model.errors import SetupError
 from orchestrator.system.config import Settings
 
@@ -97,6 +96,8 @@ def compose_host(settings: Settings, profiles: list[str], *, real_phones: bool) 
 
 
 def _host_secrets(settings: Settings) -> dict[str, str]:
+    from orchestrator.ledger import Ledger  # with all that it loads, most of the supervisor's start
+
     with Ledger(settings.ledger) as ledger:
         return {row.name: row.secret_sha256 for row in ledger.standing.hosts() if row.secret_sha256}
 

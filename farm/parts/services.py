@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import sys
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,7 +23,6 @@ from .part import Part, nothing
 from .redis_server import RedisServer
 
 Connect = Callable[[], redis.Redis]
-PYTHON = (sys.executable, "-m", "farm.parts.start")
 WORKER_GRACE_S = 10.0
 """The host worker ends its agents and puts phones back as they were."""
 
@@ -39,7 +37,7 @@ def scheduler(server: RedisServer) -> Part:
 
     return Part(
         name="scheduler",
-        command=(*PYTHON, "orchestrator.scheduling.scheduler"),
+        command=(*processes.START, "orchestrator.scheduling.scheduler"),
         is_ready=lambda: _is_there(server.client, keys.WAITING),
         before_start=forget,
     )
@@ -50,7 +48,7 @@ def beat(state: Path) -> Part:
     turned = state / "beat.turned"
     return Part(
         name="beat",
-        command=(*PYTHON, "farm.tasks.beat"),
+        command=(*processes.START, "farm.tasks.beat"),
         is_ready=turned.exists,
         before_start=lambda: turned.unlink(missing_ok=True),
         beside=True,
@@ -61,7 +59,7 @@ def host_worker(connect: Connect, host: str) -> Part:
     """Discovers devices and runs jobs. It is ready when it has announced itself."""
     return Part(
         name="worker",
-        command=(*PYTHON, "workers.host"),
+        command=(*processes.START, "workers.host"),
         detail=f"host {host}",
         is_ready=lambda: _is_there(connect, keys.host(host)),
         grace_s=WORKER_GRACE_S,
@@ -72,7 +70,7 @@ def exporter(port: int, state: Path, note: str = "") -> Part:
     """Serves Prometheus metrics. It is ready when a scrape works, and it is ours that was scraped."""
     url = f"http://127.0.0.1:{port}/metrics"
     ours = partial(_answers, url, lambda: processes.listens(port, state))
-    command = (*PYTHON, "orchestrator.metrics")
+    command = (*processes.START, "orchestrator.metrics")
     return Part(name="exporter", command=command, detail=url + note, is_ready=ours, beside=True, needed=False)
 
 
@@ -100,7 +98,7 @@ def people(reach: Reach, port: int, state: Path, given: Certificate | None, note
 def _by_tls(reach: Reach, name: str, module: str, port: int, asked: str, detail: str, *more: str) -> Part:
     own = reach.certificate()
     trusted = ssl.create_default_context(cafile=reach.authority.certificate)
-    command = (*PYTHON, module, "--address", reach.bind, "--port", str(port), *more)
+    command = (*processes.START, module, "--address", reach.bind, "--port", str(port), *more)
 
     def renew() -> None:
         reach.certificate()
@@ -123,7 +121,7 @@ def pages(port: int, state: Path, note: str = "") -> Part:
     """Serves the pages. It is ready when it answers, and it is ours that answers."""
     url, asked = f"http://127.0.0.1:{port}/", f"http://127.0.0.1:{port}/static/icon.svg"
     ours = partial(_answers, asked, lambda: processes.listens(port, state))
-    command = (*PYTHON, "farm.web.pages", "--port", str(port))
+    command = (*processes.START, "farm.web.pages", "--port", str(port))
     return Part(name="pages", command=command, detail=url + note, is_ready=ours, beside=True, needed=False)
 
 
