@@ -10,17 +10,19 @@ from dataclasses import replace
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import redis
 
 from farm import processes
-from farm.reach import Reach
-from farm.reach.address import in_url
-from farm.reach.certificates import Certificate
 from orchestrator.coordination import keys
 
 from .part import Part, nothing
 from .redis_server import RedisServer
+
+if TYPE_CHECKING:
+    from farm.reach import Reach  # certificates take a while to import, and most farms have none
+    from farm.reach.certificates import Certificate
 
 Connect = Callable[[], redis.Redis]
 WORKER_GRACE_S = 10.0
@@ -89,7 +91,7 @@ def people(reach: Reach, port: int, state: Path, given: Certificate | None, note
     ours = partial(processes.listens, port, state)
     any_certificate = ssl.create_default_context()
     any_certificate.check_hostname, any_certificate.verify_mode = False, ssl.CERT_NONE  # whose port it is, tells /proc
-    asked = f"https://{in_url(reach.bind)}:{port}/static/icon.svg"
+    asked = f"{reach.own_url(port)}static/icon.svg"
     command = (*part.command[: part.command.index("--certificate")], *_files(given))
     is_ready = partial(_answers, asked, ours, any_certificate)
     return replace(part, command=command, before_start=nothing, is_ready=is_ready)
@@ -108,7 +110,7 @@ def _by_tls(reach: Reach, name: str, module: str, port: int, asked: str, detail:
         command=(*command, *_files(own)),
         detail=detail,
         before_start=renew,
-        is_ready=partial(_answers, f"https://{in_url(reach.bind)}:{port}/{asked}", context=trusted),
+        is_ready=partial(_answers, f"{reach.own_url(port)}{asked}", context=trusted),
         beside=True,
     )
 

@@ -21,7 +21,9 @@ from farm.supervised import Keeper
 
 SHARED = (
     "kernels.frontend.networks", "orchestrator.acts", "orchestrator.answers.story",
-    "orchestrator.coordination.tasks.consumer", "orchestrator.nightly.past",
+    "orchestrator.coordination.record_stream", "orchestrator.coordination.tasks.consumer", "orchestrator.nightly.past",
+    "orchestrator.system.process", *("celery." + name for name in ["app.control", "app.log", "apps.worker"]),
+    "celery.concurrency.thread", "celery.worker.components", "celery.worker.consumer", "kombu.transport.redis", "psutil",
 )  # fmt: skip
 """The modules that several parts import; none that starts a thread."""
 HANDED_OVER_S = 5.0
