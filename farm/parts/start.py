@@ -22,8 +22,8 @@ from farm.supervised import Keeper
 SHARED = (
     "kernels.frontend.networks", "orchestrator.acts", "orchestrator.answers.story",
     "orchestrator.coordination.record_stream", "orchestrator.coordination.tasks.consumer", "orchestrator.nightly.past",
-    "orchestrator.system.process", *("celery." + name for name in ["app.control", "app.log", "apps.worker"]),
-    "celery.concurrency.thread", "celery.worker.components", "celery.worker.consumer", "kombu.transport.redis", "psutil",
+    "orchestrator.system.process", "celery.app.control", "celery.app.log", "celery.apps.worker",
+    "celery.concurrency.thread", "celery.worker.components", "celery.worker.consumer", "kombu.transport.redis",
 )  # fmt: skip
 """The modules that several parts import; none that starts a thread."""
 HANDED_OVER_S = 5.0
@@ -56,9 +56,9 @@ def _part_of(supervisor: int, words: list[str], environment: dict[str, str], log
         time.sleep(0.001)
     os.setsid()
     os.write(1, b"%d\n" % os.getpid())
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), 1)
-    os.dup2(1, 2)
+    with open(os.devnull, "rb") as nothing, open(log, "ab") as output:  # noqa: PTH123
+        for number, file in enumerate((nothing, output, output)):
+            os.dup2(file.fileno(), number)
     os.environ.update(environment)
     _be_called(words)
     grace_s, *command = words[words.index(str(supervisor)) + 1 :]
