@@ -50,13 +50,8 @@ class Nursery:
     """The process that forks parts (`parts/start.py`). Use it from the main thread, which forked parts end with."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._popen = subprocess.Popen(
-            [*START, "-" * SHOWN],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
+        words, pipe = [*START, "-" * SHOWN], subprocess.PIPE
+        self._popen = subprocess.Popen(words, env=environment, stdin=pipe, stdout=pipe, start_new_session=True)
 
     def fork(self, words: Sequence[str], environment: Mapping[str, str], log: Path) -> Child | None:
         """Return a keeper with its part, a child of this process; None where the nursery has ended, or does not answer,
@@ -88,12 +83,9 @@ class Process:
 
     def __init__(
         self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        log: Path,
-        grace_s: float,
+        command: Sequence[str], environment: Mapping[str, str], log: Path, grace_s: float,
         nursery: Nursery | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`nursery` forks a command that begins with `START`; where it cannot, that starts as any other."""
         self.grace_s = grace_s
         words = [sys.executable, "-I", "-S", str(KEEPER), str(os.getpid()), str(grace_s), *command]
@@ -133,12 +125,7 @@ def is_forked(command: Sequence[str]) -> bool:
 def _started(words: Sequence[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
     with log.open("ab") as output:
         return subprocess.Popen(
-            words,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
+            words, env=dict(environment), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
 
 

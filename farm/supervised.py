@@ -6,7 +6,7 @@ The keeper is the part's parent and its *child subreaper*: a process that the pa
 session) becomes the keeper's child when its own parent ends. When the part ends, when the keeper is told to stop
 (SIGTERM), or when the supervisor dies in any way (PR_SET_PDEATHSIG), the whole family ends: SIGTERM to the part, a
 grace, then SIGKILL to all that is left. There is one keeper a part, so it has to be small: it imports little, and takes
-4 MB.
+4 MB. One that was forked (`parts/start.py`) shares what it has loaded.
 
 Exit status: the part's own; 128 + signal where a signal ended it.
 """

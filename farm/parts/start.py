@@ -52,7 +52,9 @@ def nursed() -> list[str]:
 def _part_of(supervisor: int, words: list[str], environment: dict[str, str], log: str) -> list[str]:
     """Be the keeper of a part until it ends; in the part, return what it is to run."""
     limit = time.monotonic() + HANDED_OVER_S
-    while os.getppid() != supervisor and time.monotonic() < limit:
+    while os.getppid() != supervisor:
+        if time.monotonic() > limit:
+            os._exit(1)
         time.sleep(0.001)
     os.setsid()
     os.write(1, b"%d\n" % os.getpid())
@@ -70,7 +72,7 @@ def _part_of(supervisor: int, words: list[str], environment: dict[str, str], log
 
 
 def _be_called(words: list[str]) -> None:
-    """Be shown by `ps` as a command. The kernel shows the first line where the last byte is not zero."""
+    """Be shown by `ps` as a command: up to its end, where what was the last byte of the old one's is not zero."""
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     start, end = int(fields[45]), int(fields[46])
     room = end - start - 2
