@@ -51,7 +51,6 @@ def import_bundle(acting: Acting, file: Path) -> BundleImported:
     The hashes of a bundle tell a broken copy, and no forger: whoever changes it writes a manifest that fits. Raises
     SetupError for a file that is no bundle, or not a whole one.
     """
-
     from orchestrator.ledger.upkeep import bundles
 
     def done(brought: bundles.Brought) -> BundleImported:
