@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import SecretStr
 
 from orchestrator.coordination.client import client_of
-from orchestrator.ledger import Ledger
 from orchestrator.model.errors import SetupError
 from orchestrator.system.config import Settings
 
@@ -22,7 +21,6 @@ from .parts.part import Part
 from .parts.ports import Ports
 from .parts.redis_server import RedisServer
 from .parts.virtual_phones import VirtualPhones
-from .reach import given_certificate, reach_of
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,11 @@ def compose(
     server (and its USB phones) instead of a private one. `listen`: address of this machine by which hosts reach it.
     Raises SetupError where this machine lacks a part.
     """
-    reach = reach_of(settings, listen, ports) if listen else None
-    given = given_certificate(settings, listen) if listen else None
+    reach = given = None
+    if listen:
+        from .reach import given_certificate, reach_of  # as certificates
+
+        reach, given = reach_of(settings, listen, ports), given_certificate(settings, listen)
     server = RedisServer(settings.state, reach, lambda: _host_secrets(settings) if reach else {})
     phones = _phones(settings, profiles, real_phones=real_phones)
     exporter_port, note = _port(ports, "exporter_port", settings, "the metrics", "tell Prometheus")
@@ -97,6 +98,8 @@ def compose_host(settings: Settings, profiles: list[str], *, real_phones: bool) 
 
 
 def _host_secrets(settings: Settings) -> dict[str, str]:
+    from orchestrator.ledger import Ledger  # with all that it loads, most of the supervisor's start
+
     with Ledger(settings.ledger) as ledger:
         return {row.name: row.secret_sha256 for row in ledger.standing.hosts() if row.secret_sha256}
 

@@ -6,7 +6,7 @@ The keeper is the part's parent and its *child subreaper*: a process that the pa
 session) becomes the keeper's child when its own parent ends. When the part ends, when the keeper is told to stop
 (SIGTERM), or when the supervisor dies in any way (PR_SET_PDEATHSIG), the whole family ends: SIGTERM to the part, a
 grace, then SIGKILL to all that is left. There is one keeper a part, so it has to be small: it imports little, and takes
-4 MB.
+4 MB. One that was forked (`parts/start.py`) shares what it has loaded.
 
 Exit status: the part's own; 128 + signal where a signal ended it.
 """
@@ -81,41 +81,35 @@ def end_family() -> None:
 class Keeper:
     """Parent of one part until it ends."""
 
-    def __init__(self, command: list[str], supervisor: int, grace_s: float) -> None:
-        self.command = command
+    def __init__(self, supervisor: int, grace_s: float) -> None:
         self.supervisor = supervisor
         self.grace_s = grace_s
         self.kill_at: float | None = None
         self.status: int | None = None
 
-    def run(self) -> int:
-        """Start the part, wait for its end, end its family; the exit status."""
+    def fork(self) -> bool:
+        """Begin to keep, and start the part: True in the part, which becomes what it is to run."""
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS | {signal.SIGCHLD})
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != self.supervisor:
-            return 1  # it died before we could ask to be told
-        self.part = self._start()
+            os._exit(1)  # it died before we could ask to be told
+        keeper = os.getpid()
+        self.part = os.fork()
+        if self.part:
+            return False
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != keeper:
+            os._exit(1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, set())
+        return True
+
+    def watch(self) -> int:
+        """Wait for the part's end, end its family; the exit status."""
         while self.status is None and not self._late():
             self._wait()
         end_family()
         return 128 + signal.SIGKILL if self.status is None else self.status
-
-    def _start(self) -> int:
-        keeper = os.getpid()
-        pid = os.fork()
-        if pid:
-            return pid
-        try:
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != keeper:
-                os._exit(1)
-            signal.pthread_sigmask(signal.SIG_SETMASK, set())
-            os.execvp(self.command[0], self.command)  # noqa: S606
-        except OSError as e:
-            os.write(2, f"{self.command[0]}: {e}\n".encode())
-        finally:
-            os._exit(127)
 
     def _wait(self) -> None:
         left = 60.0 if self.kill_at is None else max(0.0, self.kill_at - time.monotonic())
@@ -145,7 +139,14 @@ class Keeper:
 
 def main() -> int:
     supervisor, grace_s, *command = sys.argv[1:]
-    return Keeper(command, int(supervisor), float(grace_s)).run()
+    keeper = Keeper(int(supervisor), float(grace_s))
+    if not keeper.fork():
+        return keeper.watch()
+    try:
+        os.execvp(command[0], command)  # noqa: S606
+    except OSError as e:
+        os.write(2, f"{command[0]}: {e}\n".encode())
+        return 127
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from orchestrator.model.errors import FarmError, SetupError
 from orchestrator.system.process import asked_to_end
 
 from .parts.part import Part
-from .processes import Process, last_lines
+from .processes import Nursery, Process, is_forked, last_lines
 
 POLL_S = 0.1
 BACK_OFF_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -64,6 +64,7 @@ class Supervisor:
         self._environment = environment
         self._say = say
         self._stop = threading.Event()
+        self._nursery: Nursery | None = None
 
     def listen(self) -> None:
         """Stop on SIGINT, SIGTERM and SIGHUP."""
@@ -75,6 +76,8 @@ class Supervisor:
         Raises SetupError with the end of the log where a part that is needed does not come up, Stopped where a signal
         came.
         """
+        if sum(is_forked(running.part.command) for running in self._running) > 1:
+            self._nursery = Nursery(self._environment)
         for running in self._running:
             if not running.part.beside:
                 self._await_ready()
@@ -108,12 +111,15 @@ class Supervisor:
                 running.process.join()
                 self._say(running.part.name, "stopped", "")
             running.process, running.phase = None, Phase.STOPPED
+        if self._nursery is not None:
+            self._nursery.end()
+            self._nursery = None
 
     def _launch(self, running: Running) -> None:
         part = running.part
         part.before_start()
         environment = {**self._environment, **part.environment}
-        running.process = Process(part.command, environment, running.log, part.grace_s)
+        running.process = Process(part.command, environment, running.log, part.grace_s, self._nursery)
         running.started = time.monotonic()
         running.due = running.started + part.ready_limit_s
         running.phase = Phase.STARTING

@@ -13,7 +13,7 @@ Share = Annotated[float, Field(ge=0.05, le=1)]
 
 
 class _Fault(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     seconds: Seconds | None = None
     """The length of the fault; None: until it is cleared."""
@@ -213,7 +213,7 @@ FAULT: TypeAdapter[Fault] = TypeAdapter(Fault)
 class ScheduledFault(BaseModel):
     """A line of a fault script."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     at_s: Seconds
     """Seconds after all phones are up."""

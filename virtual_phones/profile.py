@@ -20,7 +20,7 @@ Positive = Annotated[float, Field(gt=0)]
 class Part(BaseModel):
     """Frozen, and a misspelt field is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Battery(Part):

@@ -15,12 +15,13 @@ from importlib.metadata import version
 from redis import Redis
 from redis.exceptions import RedisError
 
+from orchestrator.coordination import keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.farm_clock import FarmClock
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.tasks.consumer import consume
-from orchestrator.coordination.tasks.queue import Placed, make_app, queue_name, worker_name
+from orchestrator.coordination.tasks.queue import Placed, make_app
 from orchestrator.model.device import Device, Health
 from orchestrator.model.errors import DeviceBusy, FarmError, LeaseLost, SetupError, TransientError
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
@@ -93,7 +94,7 @@ class Host:
         for thread in threads:
             thread.start()
         try:
-            name, queue = worker_name(self._farm.host), queue_name(self._farm.host)
+            name, queue = keys.worker(self._farm.host), keys.queue(self._farm.host)
             return consume(app, name, queue, self._farm.sessions, self._stopping.set)
         finally:
             self._stopping.set()

@@ -58,7 +58,7 @@ class RunningFarm:
         return {part: sum(map(_spent_s, found)) for part, found in self.parts().items()}
 
     def keepers(self) -> list[psutil.Process]:
-        """One of each part."""
+        """One of each part, and the process that forked them."""
         return psutil.Process().children()
 
     def parts(self) -> dict[str, list[psutil.Process]]:

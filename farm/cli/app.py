@@ -100,6 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit status: 0 all is well, 1 not so, 2 wrong usage, 124 timed out, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        if given == ["--version"]:
+            _version(True)
         result = application(*given[:1])(given, standalone_mode=False, prog_name="farm")
     except (KeyboardInterrupt, Interrupted) as interrupt:
         return _interrupted(str(interrupt) or None, as_json="--json" in given)

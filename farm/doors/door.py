@@ -86,10 +86,10 @@ def open_door(
         with opened(login) as line:
             yield There(line)
         return
-    from .here import Here
-
     if running:
         connect(settings)
+    from .here import Here
+
     with open_ledger(settings) as ledger:
         yield Here(settings, ledger, user_by(by))
 

@@ -10,15 +10,18 @@ import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import redis
 
-from farm.reach import Reach
 from orchestrator.coordination import access
 from orchestrator.model.errors import ServiceDown, SetupError
 from orchestrator.system.private_files import make_private
 
 from .part import Part, free_port, said_by
+
+if TYPE_CHECKING:
+    from farm.reach import Reach
 
 OLDEST = (7, 0)
 """Access lists with selectors and keys that may only be read came with 7.0."""

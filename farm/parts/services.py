@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import sys
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,20 +10,21 @@ from dataclasses import replace
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import redis
 
 from farm import processes
-from farm.reach import Reach
-from farm.reach.address import in_url
-from farm.reach.certificates import Certificate
 from orchestrator.coordination import keys
 
 from .part import Part, nothing
 from .redis_server import RedisServer
 
+if TYPE_CHECKING:
+    from farm.reach import Reach  # certificates take a while to import, and most farms have none
+    from farm.reach.certificates import Certificate
+
 Connect = Callable[[], redis.Redis]
-PYTHON = (sys.executable, "-m", "farm.parts.start")
 WORKER_GRACE_S = 10.0
 """The host worker ends its agents and puts phones back as they were."""
 
@@ -39,7 +39,7 @@ def scheduler(server: RedisServer) -> Part:
 
     return Part(
         name="scheduler",
-        command=(*PYTHON, "orchestrator.scheduling.scheduler"),
+        command=(*processes.START, "orchestrator.scheduling.scheduler"),
         is_ready=lambda: _is_there(server.client, keys.WAITING),
         before_start=forget,
     )
@@ -50,7 +50,7 @@ def beat(state: Path) -> Part:
     turned = state / "beat.turned"
     return Part(
         name="beat",
-        command=(*PYTHON, "farm.tasks.beat"),
+        command=(*processes.START, "farm.tasks.beat"),
         is_ready=turned.exists,
         before_start=lambda: turned.unlink(missing_ok=True),
         beside=True,
@@ -61,7 +61,7 @@ def host_worker(connect: Connect, host: str) -> Part:
     """Discovers devices and runs jobs. It is ready when it has announced itself."""
     return Part(
         name="worker",
-        command=(*PYTHON, "workers.host"),
+        command=(*processes.START, "workers.host"),
         detail=f"host {host}",
         is_ready=lambda: _is_there(connect, keys.host(host)),
         grace_s=WORKER_GRACE_S,
@@ -72,7 +72,7 @@ def exporter(port: int, state: Path, note: str = "") -> Part:
     """Serves Prometheus metrics. It is ready when a scrape works, and it is ours that was scraped."""
     url = f"http://127.0.0.1:{port}/metrics"
     ours = partial(_answers, url, lambda: processes.listens(port, state))
-    command = (*PYTHON, "orchestrator.metrics")
+    command = (*processes.START, "orchestrator.metrics")
     return Part(name="exporter", command=command, detail=url + note, is_ready=ours, beside=True, needed=False)
 
 
@@ -91,7 +91,7 @@ def people(reach: Reach, port: int, state: Path, given: Certificate | None, note
     ours = partial(processes.listens, port, state)
     any_certificate = ssl.create_default_context()
     any_certificate.check_hostname, any_certificate.verify_mode = False, ssl.CERT_NONE  # whose port it is, tells /proc
-    asked = f"https://{in_url(reach.bind)}:{port}/static/icon.svg"
+    asked = f"{reach.own_url(port)}static/icon.svg"
     command = (*part.command[: part.command.index("--certificate")], *_files(given))
     is_ready = partial(_answers, asked, ours, any_certificate)
     return replace(part, command=command, before_start=nothing, is_ready=is_ready)
@@ -100,7 +100,7 @@ def people(reach: Reach, port: int, state: Path, given: Certificate | None, note
 def _by_tls(reach: Reach, name: str, module: str, port: int, asked: str, detail: str, *more: str) -> Part:
     own = reach.certificate()
     trusted = ssl.create_default_context(cafile=reach.authority.certificate)
-    command = (*PYTHON, module, "--address", reach.bind, "--port", str(port), *more)
+    command = (*processes.START, module, "--address", reach.bind, "--port", str(port), *more)
 
     def renew() -> None:
         reach.certificate()
@@ -110,7 +110,7 @@ def _by_tls(reach: Reach, name: str, module: str, port: int, asked: str, detail:
         command=(*command, *_files(own)),
         detail=detail,
         before_start=renew,
-        is_ready=partial(_answers, f"https://{in_url(reach.bind)}:{port}/{asked}", context=trusted),
+        is_ready=partial(_answers, f"{reach.own_url(port)}{asked}", context=trusted),
         beside=True,
     )
 
@@ -123,7 +123,7 @@ def pages(port: int, state: Path, note: str = "") -> Part:
     """Serves the pages. It is ready when it answers, and it is ours that answers."""
     url, asked = f"http://127.0.0.1:{port}/", f"http://127.0.0.1:{port}/static/icon.svg"
     ours = partial(_answers, asked, lambda: processes.listens(port, state))
-    command = (*PYTHON, "farm.web.pages", "--port", str(port))
+    command = (*processes.START, "farm.web.pages", "--port", str(port))
     return Part(name="pages", command=command, detail=url + note, is_ready=ours, beside=True, needed=False)
 
 

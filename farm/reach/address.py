@@ -40,6 +40,10 @@ class Reach:
     def web_url(self) -> str:
         return f"https://{in_url(self.address)}:{self.web_port}"
 
+    def own_url(self, port: int) -> str:
+        """Return the address by which this machine reaches one of its ports."""
+        return f"https://{in_url(self.bind)}:{port}/"
+
     def people_url(self, port: int) -> str:
         """Return the address of the pages for people of other machines."""
         return f"https://{in_url(self.address)}:{port}/"

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -22,7 +23,6 @@ from dashboards.web import Pages, make_app
 from dashboards.web.access import LOOPBACK, Access, token_of
 from farm import endpoints
 from farm.access import OwnPhones
-from farm.reach.certificates import Certificate
 from orchestrator.acts import Site
 from orchestrator.coordination.client import client_of
 from orchestrator.ledger import Ledger
@@ -31,7 +31,9 @@ from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import begin
 
 from .patience import Patient
-from .renewal import LOOK_S, Renewal
+
+if TYPE_CHECKING:
+    from farm.reach.certificates import Certificate
 
 CONNECTIONS = 400
 LOOPBACK_IP = "127.0.0.1"
@@ -106,6 +108,8 @@ def config_of(app: ASGIApp, listening: Listening, proxies: str = "") -> uvicorn.
         forwarded_allow_ips=[each.strip() for each in proxies.split(",")],
     )
     if own:
+        from .renewal import LOOK_S, Renewal
+
         config.load()
         assert config.ssl is not None
         config.callback_notify, config.timeout_notify = Renewal(own, config.ssl).look, LOOK_S
@@ -178,8 +182,15 @@ def main() -> None:
         parser.add_argument(f"--{name}", default=default)
     given = parser.parse_args()
     begin()
-    own = Certificate(Path(given.certificate), Path(given.key)) if given.certificate else None
-    serve(settings().state, Listening(given.address, given.port, given.name, own))
+    serve(settings().state, Listening(given.address, given.port, given.name, _files(given.certificate, given.key)))
+
+
+def _files(certificate: str, key: str) -> Certificate | None:
+    if not certificate:
+        return None
+    from farm.reach.certificates import Certificate
+
+    return Certificate(Path(certificate), Path(key))
 
 
 if __name__ == "__main__":

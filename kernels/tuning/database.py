@@ -18,7 +18,7 @@ from kernels.options import Choice
 class Found(BaseModel):
     """The best choice for one layer on one device."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     device: str
     """API, device, driver and number of threads, as `device_key` writes them."""

@@ -13,8 +13,6 @@ from redis.exceptions import ResponseError
 
 from . import keys
 from .client import translated
-from .sweep import forget_host
-from .tasks.queue import queue_name, worker_name
 
 _READS = "get mget strlen getrange exists type ttl hget hmget hgetall sismember smembers zrange xrange xlen llen lrange"
 _WRITES = "set del unlink expire hset hdel incr sadd srem zadd zrem xadd lpush rpush brpop rpop"
@@ -39,10 +37,10 @@ def user_of(host: str) -> str:
 
 def rules(host: str, secret_sha256: str) -> list[str]:
     """Return a host's user as `ACL SETUSER` and a file of users take it. `host`: letters, digits, `_` and `-` alone."""
-    queue = queue_name(host)
+    queue = keys.queue(host)
     own = [keys.host(host), keys.devices(host), keys.lives(host), keys.records(host)]
     own += [keys.change(host), keys.changes(host), keys.news(host), queue]
-    own += [f"_kombu.binding.{queue}", f"_kombu.binding_permanent.{queue}", f"{worker_name(host)}.celery.pidbox"]
+    own += [f"_kombu.binding.{queue}", f"_kombu.binding_permanent.{queue}", f"{keys.worker(host)}.celery.pidbox"]
     own += [f"{queue}.{key}" for key in ("unacked", "unacked_index", "unacked_mutex")]  # of workers before 0140
     own += [make(host, "*") for make in (keys.held, keys.assignment, keys.device, keys.live, keys.sent)]
     own += [make(host, "*") for make in (keys.asked, keys.answer)]
@@ -78,6 +76,8 @@ def expel(redis: Redis, host: str) -> None:
     redis.zrem(keys.HOSTS, host)
     if taken := [serial for serial, owner in redis.hgetall(keys.OWNERS).items() if owner == host]:
         redis.hdel(keys.OWNERS, *taken)
+    from .sweep import forget_host  # with all models, which `farm up` needs for nothing else
+
     forget_host(redis, host)
 
 

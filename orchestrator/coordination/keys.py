@@ -116,6 +116,16 @@ def hosts_among(names: Collection[str]) -> tuple[list[str], list[str]]:
     return kept, sorted(set(names) - set(kept))
 
 
+def queue(host: str) -> str:
+    """The queue that a host's worker consumes."""
+    return f"farm.{host}"
+
+
+def worker(host: str) -> str:
+    """Return the name of a host's worker, as Celery's tools show it."""
+    return f"farm@{host}"
+
+
 def recall(serial: str) -> str:
     """Return the mark, among what is cancelled, that lets this device's session begin no more of its line."""
     return f"device:{serial}"

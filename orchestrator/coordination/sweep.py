@@ -13,7 +13,6 @@ from redis import Redis
 
 from . import functions, keys
 from .client import translated
-from .tasks.queue import queue_name, worker_name
 
 log = logging.getLogger(__name__)
 
@@ -61,4 +60,4 @@ def forget_host(redis: Redis, host: str) -> None:
         _, word, *rest = key.split(":")
         if word in keys.KINDS and word != "lease" and rest[0] == host:
             redis.unlink(key)
-    redis.unlink(queue_name(host), f"{worker_name(host)}.celery.pidbox")
+    redis.unlink(keys.queue(host), f"{keys.worker(host)}.celery.pidbox")

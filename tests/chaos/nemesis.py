@@ -28,7 +28,6 @@ from orchestrator import acts
 from orchestrator.coordination import access, keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.coordination.tasks.queue import queue_name
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import FarmError
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
@@ -117,7 +116,7 @@ def _spoil_keys(farm: RunningFarm, _serial: str, lasts_s: float) -> None:
 def _meddle_with_messages(farm: RunningFarm, _serial: str, lasts_s: float) -> None:
     """Tasks on their way are dropped, doubled or delayed; as many are met as are taken before their reader does."""
     redis, draw, late = farm.redis(), random.Random(lasts_s), list[tuple[float, str, str]]()
-    queues = [queue_name(endpoints.settings_for(farm.state).host), keys.WORK]
+    queues = [keys.queue(endpoints.settings_for(farm.state).host), keys.WORK]
     end = time.monotonic() + lasts_s
     while time.monotonic() < end or late:
         with contextlib.suppress(RedisError):

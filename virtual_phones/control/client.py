@@ -14,7 +14,7 @@ from virtual_phones.faults import Fault
 class PhoneStatus(BaseModel):
     """The state of one virtual phone."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     serial: str
     """The serial that adb shows, 127.0.0.1:PORT."""

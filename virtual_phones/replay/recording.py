@@ -15,7 +15,7 @@ _NotNegative = Annotated[float, Field(ge=0)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class PowerTrace(_Part):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from orchestrator.model.device import Precision
-from orchestrator.model.record import OutputCheck
 
 if TYPE_CHECKING:
     from kernels.ir.graph import Graph
     from kernels.plan.model import Bundle
+    from orchestrator.model.record import OutputCheck
     from orchestrator.report.listing import Listing
 
 

@@ -70,13 +70,13 @@ def show(
 
     Example: `farm devices`, `farm devices local-cpu --json`
     """
-    from dashboards.answers import answers
-
     settings = unserved(state) if serial is not None else None
     if serial is not None and settings is not None:
         _show_stored(settings, serial, as_json)
         return
     with open_door(state, running=True) as door:
+        from dashboards.answers import answers
+
         found = door.every(answers.devices)
     if serial is None:
         if as_json:

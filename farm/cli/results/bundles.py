@@ -5,15 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from farm.access import COMMAND_LINE, find_experiment, open_database, open_ledger, open_site, settings_of, user_by
 from farm.cli.output import log, option, out, print_json
-from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import ModelFileError
 from orchestrator.model.quantity import counted
+
+if TYPE_CHECKING:
+    from orchestrator.coordination.artifacts import Artifacts
 
 BundleOption = Annotated[
     Path | None, option("--bundle FILE.zip", "The file that carries an experiment from lab to lab.")
@@ -33,6 +35,7 @@ def write_bundle(
     import re
     from importlib.metadata import version
 
+    from orchestrator.coordination.artifacts import Artifacts
     from orchestrator.ledger.upkeep import bundles
     from orchestrator.ledger.upkeep.bundles.manifest import LAB
     from orchestrator.report.gathering import report_page

@@ -5,15 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from orchestrator.acts.act import Acting, Settled, act
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.exchange import samples
-from orchestrator.ledger.upkeep import bundles
 from orchestrator.model.errors import ModelFileError
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Right
+
+if TYPE_CHECKING:
+    from orchestrator.ledger.upkeep import bundles  # with pyarrow
 
 BRINGS = Right(Role.ADMINISTER, of="farm")
 
@@ -49,6 +51,7 @@ def import_bundle(acting: Acting, file: Path) -> BundleImported:
     The hashes of a bundle tell a broken copy, and no forger: whoever changes it writes a manifest that fits. Raises
     SetupError for a file that is no bundle, or not a whole one.
     """
+    from orchestrator.ledger.upkeep import bundles
 
     def done(brought: bundles.Brought) -> BundleImported:
         return BundleImported(brought, brought.created or brought.files > 0)

@@ -46,16 +46,6 @@ def task_id(job: str, attempt: int) -> str:
     return f"{job}-{attempt}"
 
 
-def queue_name(host: str) -> str:
-    """The queue that a host's worker consumes."""
-    return f"farm.{host}"
-
-
-def worker_name(host: str) -> str:
-    """Return the name of a host's worker, as Celery's tools show it."""
-    return f"farm@{host}"
-
-
 def configuration(farm: Settings) -> dict[str, Any]:
     """Celery's settings for this farm."""
     secure = farm.redis_url.startswith("rediss:")
@@ -79,7 +69,7 @@ def configuration(farm: Settings) -> dict[str, Any]:
         "task_acks_late": False,
         "task_ignore_result": True,
         "task_store_errors_even_if_ignored": False,
-        "task_default_queue": queue_name(farm.host),
+        "task_default_queue": keys.queue(farm.host),
         "task_create_missing_queues": True,
         "task_publish_retry": False,
         "result_expires": None,
@@ -133,14 +123,14 @@ def send(host: str, placed: Placed, *, by: Celery) -> None:
     """Send a placed block to its host. Raises ServiceDown where the broker is away."""
     # `kwargsrepr`: for events and logs; Celery's own takes longer than the rest
     _send(
-        by, MEASURE, queue_name(host), kwargs=placed._asdict(), task_id=placed.task_id, argsrepr="",
+        by, MEASURE, keys.queue(host), kwargs=placed._asdict(), task_id=placed.task_id, argsrepr="",
         kwargsrepr=_said(placed),
     )  # fmt: skip
 
 
 def send_question(host: str, name: str, *, by: Celery) -> None:
     """Send a host the name of a question. Raises ServiceDown where the broker is away."""
-    _send(by, BY_HAND, queue_name(host), kwargs={"name": name})
+    _send(by, BY_HAND, keys.queue(host), kwargs={"name": name})
 
 
 def send_work(work: Work, *, by: Celery) -> None:

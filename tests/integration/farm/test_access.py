@@ -43,7 +43,7 @@ from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.coordination.sweep import Sweep
-from orchestrator.coordination.tasks.queue import MEASURE, Placed, make_app, queue_name, revoke, send, worker_name
+from orchestrator.coordination.tasks.queue import MEASURE, Placed, make_app, revoke, send
 from orchestrator.ledger import Ledger
 from orchestrator.model.engine_build import EngineBuild
 from orchestrator.model.errors import FileUnavailable, ModelFileError, ServiceDown, SetupError
@@ -317,7 +317,7 @@ def test_a_host_s_worker_is_seen_and_obeys_by_its_own_rights(farm: Farm, redis: 
     def measure(**_: object) -> None:
         began.set()
 
-    with events_of(asking) as seen, worker_of(worker, queue_name("lab"), worker_name("lab")):
+    with events_of(asking) as seen, worker_of(worker, keys.queue("lab"), keys.worker("lab")):
         send("lab", Placed("j", 1, "A", 7), by=asking)
         assert began.wait(60)
         eventually(lambda: asking.control.inspect().active() == {"farm@lab": []})

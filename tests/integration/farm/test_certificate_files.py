@@ -41,7 +41,7 @@ def test_a_renewed_certificate_counts_without_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Files that are half written, or do not belong together, change nothing: those before them go on."""
-    monkeypatch.setattr(pages, "LOOK_S", 0)
+    monkeypatch.setattr("farm.web.renewal.LOOK_S", 0)
     authority, own = Authority(tmp_path / "ca"), Certificate(tmp_path / "own.crt", tmp_path / "own.key")
     first, second = (authority.issue(name, ["localhost"]) for name in ("first", "second"))
     serials = [x509.load_pem_x509_certificate(each.certificate.read_bytes()).serial_number for each in (first, second)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from farm.processes import MARK, Process, last_lines, marked, reap_leftovers, rotate
+from farm.processes import MARK, START, Nursery, Process, last_lines, marked, reap_leftovers, rotate
 from tests.waiting import eventually
 
 DETACHED = "import time; time.sleep(300)"
@@ -111,6 +112,53 @@ def test_leftovers_of_a_killed_keeper_are_reaped(tmp_path: Path) -> None:
     eventually(lambda: marked(tmp_path) == [detached])
     assert reap_leftovers(tmp_path) == 1
     assert marked(tmp_path) == []
+
+
+TELLS = """
+import json, os, sys, threading
+own = open("/proc/self/status").read().split("\\n")
+facts = {
+    "is": [__name__, *sys.argv[1:]], "own": [os.environ["OWN"], os.getcwd(), os.umask(0o77)],
+    "leads": [os.getsid(0) == os.getppid(), os.getpgid(0) == os.getppid()],
+    "signals": [line for line in own if line.startswith(("SigB", "SigI", "SigC"))], "threads": threading.active_count(),
+    "files": {number: os.readlink(f"/proc/self/fd/{number}") for number in range(3)},
+    "more": [each for each in os.listdir("/proc/self/fd") if int(each) > 3],
+}
+print(json.dumps(facts), flush=True)
+"""
+
+
+def test_a_forked_part_is_as_one_that_was_started_alone(tmp_path: Path, seed: int) -> None:
+    """Its state, its command line, its family's end, its status; also of those that start when what forks is killed."""
+    root = Path(__file__).resolve().parents[3]
+    for name, code in {"stubborn": TELLS + STUBBORN, "leaves": LEAVES}.items():
+        (tmp_path / f"{name}.py").write_text(code)
+    environment = {**os.environ, MARK: str(tmp_path.absolute()), "PYTHONPATH": f"{tmp_path}:{root}"}
+    log, nursery, told = tmp_path / "part.log", Nursery(environment), []
+    own = {**environment, "OWN": f"{seed} # ü"}
+    try:
+        for forks in (nursery, None):
+            log.unlink(missing_ok=True)
+            process = Process([*START, "stubborn", "--more", str(seed)], own, log, 0.5, forks)
+            eventually(lambda: last_lines(log)[1:] == ["ready"])
+            family = [each for each in map(psutil.Process, marked(tmp_path)) if each.parent()]
+            (part,) = (each for each in family if each.ppid() == process.pid)
+            assert {part.pid, process.pid} < {each.pid for each in family}
+            words = [" ".join(each.cmdline()) for each in (psutil.Process(process.pid), part)]
+            told.append((last_lines(log)[0], words, psutil.Process(process.pid).ppid()))
+            process.stop()
+            assert process.join() == 128 + signal.SIGKILL
+            assert not psutil.pid_exists(part.pid)
+        assert told[0] == told[1]
+        for _ in "forked", "alone":
+            log.unlink()
+            process = Process([*START, "leaves"], own, log, 0.5, nursery)
+            eventually(lambda process=process: process.poll() is not None)
+            assert (process.poll(), last_lines(log)) == (7, ["ready"])
+            random.Random(seed).choice((nursery.end, nursery._popen.kill))()
+        assert marked(tmp_path) == []
+    finally:
+        nursery.end()
 
 
 def test_leftovers_of_another_state_folder_are_left_alone(tmp_path: Path) -> None:

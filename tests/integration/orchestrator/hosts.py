@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from redis import Redis
 
+from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.record_stream import RecordStream
-from orchestrator.coordination.tasks import queue
 from orchestrator.model.device import Device
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from orchestrator.model.live.lease import Assignment
@@ -62,8 +62,8 @@ class Host:
 
     def tasks(self) -> int:
         """Messages that wait; taken away."""
-        count = self.redis.llen(queue.queue_name("lab"))
-        self.redis.delete(queue.queue_name("lab"))
+        count = self.redis.llen(keys.queue("lab"))
+        self.redis.delete(keys.queue("lab"))
         return int(count)
 
     def claim(self) -> list[Assignment]:

@@ -15,6 +15,7 @@ from celery import Celery, Task
 from pydantic import SecretStr
 from redis import Redis
 
+from orchestrator.coordination import keys
 from orchestrator.coordination.tasks import events, queue
 from orchestrator.model.errors import ServiceDown, SetupError
 from orchestrator.system.config import Settings
@@ -39,7 +40,7 @@ def consumer(app: Celery, calls: Calls) -> Celery:
 @pytest.fixture
 def calls(farm: Settings, redis: Redis) -> Iterator[Calls]:
     received: Calls = stdlib_queue.Queue()
-    with worker_of(consumer(queue.make_app(farm), received), queue.queue_name("lab"), queue.worker_name("lab")):
+    with worker_of(consumer(queue.make_app(farm), received), keys.queue("lab"), keys.worker("lab")):
         yield received
 
 
@@ -105,7 +106,7 @@ def test_events_leave_between_sessions_or_late(
                 time.sleep(random.uniform(0.0, 0.5))
             within.put(told(attempt))
 
-        with worker_of(app, queue.queue_name("lab"), queue.worker_name("lab")):
+        with worker_of(app, keys.queue("lab"), keys.worker("lab")):
             for attempt in range(4):
                 queue.send("lab", queue.Placed("j", attempt, "A", 7), by=app)
                 assert within.get(timeout=60) == (begun if latest_s < 1 else [])
@@ -116,7 +117,7 @@ def test_events_and_remote_control_are_off_together(farm: Settings, redis: Redis
     off, calls = queue.make_app(farm.model_copy(update={"celery_events": False})), Calls()
     with (
         events_of(off) as seen,
-        worker_of(consumer(off, calls), queue.queue_name("lab"), queue.worker_name("lab")),
+        worker_of(consumer(off, calls), keys.queue("lab"), keys.worker("lab")),
     ):
         queue.send("lab", placed(7), by=off)
         calls.get(timeout=60)

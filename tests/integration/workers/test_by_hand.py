@@ -29,7 +29,7 @@ from orchestrator.coordination import access, functions, keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.tasks import by_hand
-from orchestrator.coordination.tasks.queue import make_app, queue_name, worker_name
+from orchestrator.coordination.tasks.queue import make_app
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import DeviceBusy, FarmError, NotAllowed, ServiceDown, Unsupported
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
@@ -95,7 +95,7 @@ def far(running_lab: Wiring, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             made = Far(settings, redis, ledger)
             with client_of(made.host) as mine, make_app(made.host) as app:
                 register(app, lambda _: None, lambda name: made.does(mine, name))
-                with worker_of(app, queue_name("lab2"), worker_name("lab2")):
+                with worker_of(app, keys.queue("lab2"), keys.worker("lab2")):
                     yield made
 
 

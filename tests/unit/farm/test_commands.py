@@ -224,15 +224,43 @@ def test_the_version_is_told(farm: Run) -> None:
 
 def test_help_loads_nothing_that_it_does_not_need() -> None:
     heavy = {"numpy", "sqlalchemy", "redis", "lark", "yaml", "onnx", "pydantic_settings", "matplotlib", "celery"}
+    heavy.add("orchestrator.model.experiment")
     program = f"import sys; from farm.cli import main; main(['--help']); sys.exit(str(sys.modules.keys() & {heavy}))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.stderr == "set()\n"
 
 
-def test_what_waits_for_nights_loads_what_draws_them_when_there_is_one() -> None:
-    program = "import sys, farm.tasks.beat; sys.exit(str(sys.modules.keys() & {'matplotlib', 'jinja2'}))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert done.stderr == "set()\n"
+PARTS = "orchestrator.scheduling.scheduler workers.host farm.tasks.beat orchestrator.metrics.__main__ farm.web.pages"
+LOADS = """
+import importlib, os, sys
+from farm.parts.start import SHARED
+def loaded(names, known=frozenset()):
+    for name in names:
+        importlib.import_module(name)
+    return {".".join(each.split(".")[:2]) for each in sys.modules} - known - set(sys.builtin_module_names)
+known = loaded(SHARED)
+print(*known, flush=True)
+for part in sys.argv[1:]:
+    if os.fork() == 0:
+        print(*loaded([part], known), flush=True)
+        os._exit(0)
+    os.wait()
+print(len(os.listdir("/proc/self/task")))
+"""
+"""Prints what the nursery loads, what each of some parts loads beside that, and how many threads it has."""
+
+
+def test_a_part_loads_no_more_than_its_start_needs(seed: int) -> None:
+    """Nor does the nursery; and what two parts load, it loads for both."""
+    parts = random.Random(seed).sample(PARTS.split(), 2)
+    done = subprocess.run([sys.executable, "-c", LOADS, *parts], capture_output=True, text=True, check=True)
+    *lines, threads = done.stdout.splitlines()
+    nursery, one, other = (set(line.split()) for line in lines)
+    heavy = {"scipy", "matplotlib", "pyarrow", "onnx", "pandas", "httpx", "apprise", "authlib", "alembic", "typer"}
+    assert heavy & (nursery | one | other) == set(), parts
+    assert "jinja2" not in nursery
+    assert {name for name in one & other if "." not in name} - sys.stdlib_module_names == set(), parts
+    assert int(threads) == 1, "a thread of what forks may hold a lock that its children wait for"
 
 
 @pytest.mark.parametrize(("columns", "widest"), [("60", 60), ("", 300), ("wide", 300)])
