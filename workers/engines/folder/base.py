@@ -38,10 +38,11 @@ class FolderEngine(Engine):
     """True if it is given the folder of the model's file."""
     doubts: ClassVar[Mapping[str, str]] = {
         "unverified": "the tool writes no outputs: check the model by a tool that does, before its times count",
-        "mean_of_runs": "the tool tells the mean alone: blocks show what varies, nothing shows what varies within one",
         "zero_weights": "the tool times a network whose weights are all zero, with its halves where it has them",
         "placed": "the tool prints when all is over: power and energy are those of the time right before",
     }
+    own_doubts: ClassVar[tuple[str, ...]] = ("unverified",)
+    """Those that its results have in any case."""
     causes: ClassVar[Mapping[str, Outcome]] = {"killed": Outcome.KILLED}
 
     @abstractmethod
@@ -122,10 +123,6 @@ class FolderEngine(Engine):
         """Return what the tool must be told of the model's file, beside the values of axes. Raises Unsupported."""
         return {}
 
-    def own_doubts(self, told: Told) -> tuple[str, ...]:
-        """Return the doubts that its results have in any case."""
-        return ("unverified", *(("mean_of_runs",) if told.mean_of > 1 else ()))
-
-    def judged(self, told: Told, *, with_power: bool) -> tuple[Doubt, ...]:
+    def judged(self, *, with_power: bool) -> tuple[Doubt, ...]:
         """Return the doubts about a block."""
-        return tuple(self.doubt(word) for word in (*self.own_doubts(told), *(("placed",) * with_power)))
+        return tuple(self.doubt(word) for word in (*self.own_doubts, *(("placed",) * with_power)))

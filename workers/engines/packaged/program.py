@@ -51,7 +51,7 @@ class _Told(BaseModel):
 @dataclass(kw_only=True)
 class DrivenProgram(ExecProgram):
     engine: type[Engine]
-    columns: int = 2
+    columns: int = 3
     """Numbers of a sample: its start and duration, and what else the driver tells of it."""
     _result: dict[str, Any] = field(default_factory=dict, init=False)
 
@@ -124,7 +124,8 @@ class DrivenProgram(ExecProgram):
                         yield event.model_copy(update=update)
             elif isinstance(event, Phase) and event.phase == "load":
                 first, last = samples["timed"][0], samples["timed"][-1]
-                yield event.model_copy(update={"start_ns": int(first[0]), "end_ns": int(last[:2].sum())})
+                end_ns = int(last[0] + last[1] * self.told_of(last[2:]).get("mean_of", 1))
+                yield event.model_copy(update={"start_ns": int(first[0]), "end_ns": end_ns})
             else:
                 yield event
 
@@ -174,8 +175,8 @@ class VerifiedProgram(DrivenProgram):
     reference: Arrays
     rounded: Callable[[], Arrays]
 
-    def told_of(self, more: Sequence[int]) -> dict[str, Any]:  # noqa: ARG002 (there are none)
-        return {"inferences": self.job.inferences}
+    def told_of(self, more: Sequence[int]) -> dict[str, Any]:
+        return {"inferences": self.job.inferences, "mean_of": int(more[0])}
 
     def verdict(self) -> Verdict:
         outputs = {key.removeprefix(OUTPUT): value for key, value in self._result.items() if key.startswith(OUTPUT)}
