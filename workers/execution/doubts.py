@@ -9,6 +9,7 @@ from orchestrator.model.device import DeviceFacts, DeviceState, Source
 from orchestrator.model.event import Event, Power, Sample, Warning
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.job import Job
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import Doubt, DoubtCode
 
 FEW = 5
@@ -75,7 +76,7 @@ def _of_samples(timed_ns: Sequence[int], runs: int) -> Iterator[Doubt]:
 
 def _of_means(most: int) -> Iterator[Doubt]:
     if most > 1:
-        detail = f"a sample is the mean of up to {most:,} inferences: no p90, no p99"
+        detail = f"a sample is the mean of up to {counted(most, 'inference')}: no p90, no p99"
         yield Doubt(code=DoubtCode.MEAN_OF_RUNS, detail=detail)
 
 

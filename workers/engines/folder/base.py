@@ -17,6 +17,7 @@ from orchestrator.model.event import Line
 from orchestrator.model.experiment import Workload
 from orchestrator.model.experiment.engine_settings import Unread
 from orchestrator.model.job import Job
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import Doubt, Outcome
 from workers.engines.engine import Engine, Work
 
@@ -63,7 +64,7 @@ class FolderEngine(Engine):
             raise Unread(f"its output is not of the form that is known: {type(e).__name__}: {e}"[:300]) from e
         wanted = told.warmup + (1 if told.mean_of > 1 else asked.samples)
         if len(told.samples) != wanted:
-            raise Unread(f"it told {len(told.samples)} samples, and {wanted} were asked for")
+            raise Unread(f"it told {counted(len(told.samples), 'sample')}, and {wanted} were asked for")
         return told
 
     def facts(self, device: DeviceFacts) -> EngineFacts:
