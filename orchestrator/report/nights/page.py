@@ -8,9 +8,10 @@ from orchestrator.report import wording
 from orchestrator.report.compared.table import figure, verdict_words
 from orchestrator.report.parts.links import Links
 from orchestrator.report.section import Column, Section
+from orchestrator.report.templates import environment
 
 from .heat import heat_maps, ratio_picture, reach
-from .history import charts_of, css, date, environment, unreal
+from .history import charts_of, css, date, unreal
 from .morning import Group, Morning, charted, grouped, headline, next_steps, raw_records, row_device, tiles, usable
 
 MOST_ROWS = 30
