@@ -15,15 +15,15 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
     "kernels": 49_570,  # 95: texts side by side; 325: prompts of packed weights; 100: tables in parts
-    "orchestrator": 58_700,  # 50: counted nouns; 160: engines, labels, storage of projects; 545: any host's phones by hand; 3_100: people
-    "workers": 18_995,  # 35: counted nouns, means of runs; 30: faults of own engines; 310: language models of packages; 1_000: tools
-    "device_agent": 19_710,  # 15: means of runs; 30: few rows; 80: runs are followed; 335: packed weights; 440: generation
+    "orchestrator": 58_700,  # 50: counted nouns; 160: engines, labels, storage of projects; 3_100: people
+    "workers": 18_995,  # 35: counted nouns, means of runs; 310: language models of packages; 1_000: tools
+    "device_agent": 19_710,  # 15: means of runs; 80: runs are followed; 335: packed weights; 440: generation
     "virtual_phones": 8_225,  # 5: who replays locks its journal; 50: a screen; 55: phases of power
-    "farm": 14_625,  # 25: counted nouns; 30: things counted by one function; 175: groups, certificates, proxies; 935: log in from afar
+    "farm": 14_625,  # 25: counted nouns; 175: groups, certificates, proxies; 935: log in from afar
     "dashboards": 7_065,  # 80: engines as an answer; 260: pages of people; 315: log-in by a provider; 965: people
     "client": 445,
     "benchmarks": 12_025,  # 45: people in pairs of turns; 60: pairs of engines; 210: people; 350: tokens
-    "tests": 85_565,  # 85: nouns, means of runs; 205: a training in NumPy, kernels' before; 95: texts side by side; 1_600: shares
+    "tests": 85_565,  # 85: nouns, means of runs; 95: texts side by side; 1_600: shares
 }
 
 
