@@ -25,10 +25,7 @@ NOTE = (
     "Candidate over baseline: the change, with its interval, of 95 % for that row alone; repeated: the change that a "
     "second measurement found; then what the blocks of both sides came to (medians)."
 )
-DRAWN = (
-    "Drawn: the change as a dot on its interval, up to the edge where it goes beyond; grey is the margin within which "
-    "sides are the same."
-)
+DRAWN = "Drawn: the change as a dot on its interval, cut at the edge; grey is the margin where sides are the same."
 CHANGES = (
     Column("night"), Column("device"), Column("what"), Column("change", True), Column("whose"), Column("because"),
     Column("what else changed"),
