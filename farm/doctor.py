@@ -18,6 +18,7 @@ from typing import Any
 
 from device_agent.build import PHONE_ABIS
 from orchestrator.model.errors import FarmError
+from orchestrator.model.quantity import counted
 from orchestrator.system.config import Settings
 
 from .parts import adb_server, redis_server
@@ -213,7 +214,7 @@ def _files(_: Settings) -> Iterator[Finding]:
     if soft == resource.RLIM_INFINITY or soft >= needed:
         yield _ok("open files", f"limit {soft}")
     else:
-        found = f"limit {soft}: enough for about {soft // FILES_PER_PHONE} phones"
+        found = f"limit {soft}: enough for about {counted(soft // FILES_PER_PHONE, 'phone')}"
         yield Finding("open files", Verdict.WARNING, found, f"ulimit -n {min(4096, hard) if hard > 0 else 4096}")
 
 

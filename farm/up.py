@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 
+from orchestrator.model.quantity import counted
 from orchestrator.system.config import Settings
 from orchestrator.system.private_files import UMASK
 
@@ -39,7 +40,7 @@ def run_farm(
     state = settings.state
     with closing(StateLock(state)), Ports() as ports:
         if left := reap_leftovers(state):
-            say("farm", "left over", f"ended {left} processes of a farm that was killed")
+            say("farm", "left over", f"ended {counted(left, 'process', 'processes')} of a farm that was killed")
         phones = profiles_for(virtual, profiles)
         real_phones = usb or not phones
         if join:

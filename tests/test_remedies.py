@@ -132,3 +132,22 @@ def test_pages_count_by_one_function() -> None:
             assert not found, f"{page.name}: count with `w.counted`: {found}"
     assert [counted(number, "row is", "rows are") for number in range(3)] == ["0 rows are", "1 row is", "2 rows are"]
     assert [counted(number, "device") for number in (0, 1, 2000)] == ["0 devices", "1 device", "2,000 devices"]
+
+
+SPEAKING = re.compile(r"(orchestrator\.(acts|analysis|answers|energy)|workers|farm)\b")
+NUMBER_AND_NOUN = re.compile(r"(?<!\{)\{((?:[^{}]|\{[^{}]*\})+)\} ([a-z]{3,}s)\b(?!/)")
+MEASURE = re.compile(r":[^\]]*[gf%]$|\b[A-Z_]{3,}$")
+NO_PLURAL = re.compile(
+    "answers|asks|begins|belongs|brings|bytes|comes|counts|differs|does|draws|enters|fetches|gives|"
+    "goes|hangs|harmless|has|holds|keeps|leads|less|lets|makes|names|needs|process|reads|requests|"
+    "runs|says|sends|series|sets|sums|takes|tells|this|warms|was"
+)
+"""Words behind a number, or a name, that end with an s; bytes come in thousands."""
+
+
+def test_a_number_and_its_noun_go_by_counted() -> None:
+    """`1 jobs` is never said: what stands before a plural is a measure with its digits, a constant, or `counted()`."""
+    speaking = [module for name, module in modules().items() if SPEAKING.match(name)]
+    found = [(each.where, *told.groups()) for each in speaking for told in NUMBER_AND_NOUN.finditer(each.text)]
+    wrong = [each for each in found if not MEASURE.search(each[1]) and not NO_PLURAL.fullmatch(each[2])]
+    assert len(found) > 50 and not wrong, wrong

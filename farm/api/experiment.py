@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.figures import QUANTITIES, TOKEN_ENERGIES
+from orchestrator.model.quantity import counted
 
 from .command_line import CommandLine, Option
 
@@ -41,7 +42,9 @@ class Experiment:
                 bar.set_postfix_str(last["waiting"])
                 bar.update(last["done"] - bar.n)
         if timeout and last.get("done") != last.get("total"):
-            raise TimeoutError(f"{self.id} is not over after {timeout}: {last['done']} of {last['total']} jobs are")
+            raise TimeoutError(
+                f"{self.id} is not over after {timeout}: {last['done']} of {counted(last['total'], 'job')}"
+            )
         return self
 
     def status(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from orchestrator.model.errors import ModelFileError, SetupError
+from orchestrator.model.quantity import counted
 
 Model: TypeAlias = "str | PathLike[str] | Any"
 """An ONNX file, the name of a built-in network, an `onnx.ModelProto`, or a `torch.nn.Module`."""
@@ -135,7 +136,7 @@ def _named(inputs: Inputs, model: Path | None, network: str | None) -> dict[str,
     names = input_names(network, model)
     if len(values) != len(names):
         raise ModelFileError(
-            f"{len(values)} inputs were given, and the model takes {len(names)}",
+            f"{counted(len(values), 'input was', 'inputs were')} given, and the model takes {len(names)}",
             remedy=f"give one array for each of {', '.join(names)}",
         )
     return dict(zip(names, values, strict=True))

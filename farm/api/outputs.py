@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orchestrator.model.errors import NoData, NotComparable
+from orchestrator.model.quantity import counted
 
 from .model_files import arguments
 
@@ -56,7 +57,9 @@ def compare_outputs(found: Mapping[str, Any], expected: Any) -> pd.DataFrame:
     if not isinstance(expected, Mapping):
         several = [expected] if hasattr(expected, "shape") else list(expected)
         if len(several) != len(found):
-            raise NotComparable(f"{len(several)} outputs were expected, and the device gave {len(found)}")
+            raise NotComparable(
+                f"{counted(len(several), 'output was', 'outputs were')} expected, and the device gave {len(found)}"
+            )
         expected = dict(zip(found, several, strict=True))
     rows = []
     for name, right in expected.items():

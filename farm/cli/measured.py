@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from farm.access import find_experiment
+from orchestrator.model.quantity import counted
 
 from .output import log, say
 
@@ -56,7 +57,7 @@ def _tell_older(run: _Run, all_of_them: Iterable[_Run]) -> None:
     if more:
         older = max(more, key=lambda each: each.submitted_at)
         log().print(
-            f"{run.id} was cancelled with {run.ok} jobs ok; before it {older.id} had {older.ok}: "
+            f"{run.id} was cancelled with {counted(run.ok, 'job')} ok; before it {older.id} had {older.ok}: "
             "give that id to see it",
             markup=False,
         )

@@ -13,6 +13,7 @@ from orchestrator.ledger import Ledger
 from orchestrator.model.device import DeviceNote, project_of
 from orchestrator.model.errors import SpecError
 from orchestrator.model.people import Role
+from orchestrator.model.quantity import counted
 from orchestrator.model.rights import Actor, Place, Right
 
 from .act import Acting, Done, Given, act, on_pages, some
@@ -81,7 +82,7 @@ def describe(
         check_project(acting.ledger, project)
     for text, most in ((note, LONGEST_NOTE), (owner, LONGEST_OWNER)):
         if text and (len(text) > most or not text.isprintable()):
-            raise SpecError(f"{text[:40]!r} is no line of at most {most} characters", remedy="write it shorter")
+            raise SpecError(f"{text[:40]!r} is no line of {counted(most, 'character')} at most", remedy="shorten it")
     known = standing.noted()
     before = {serial: known.get(serial, DeviceNote()) for serial in wanted}
     after = {

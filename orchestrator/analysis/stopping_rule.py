@@ -25,6 +25,7 @@ from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import LEAST_BLOCKS, Experiment, Sampling
 from orchestrator.model.power import PowerSource, Scope
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import Outcome
 
 from .statistics import block_value_ms, relative_half_width
@@ -63,9 +64,9 @@ class StoppingDecision(Model):
         """E.g. `target met after 14 blocks: ±4.1% (latency), ±3.0% (energy), wanted ±5.0%`."""
         reason = {
             Need.MORE: "goes on",
-            Need.TARGET_MET: f"target met after {self.blocks} blocks",
-            Need.MAX_BLOCKS: f"stopped at the cap of {self.blocks} blocks",
-            Need.NO_GOOD_BLOCK: f"stopped: none of {self.blocks} blocks went well",
+            Need.TARGET_MET: f"target met after {counted(self.blocks, 'block')}",
+            Need.MAX_BLOCKS: f"stopped at the cap of {counted(self.blocks, 'block')}",
+            Need.NO_GOOD_BLOCK: f"stopped: none of {counted(self.blocks, 'block')} went well",
         }[self.need]
         widths = [f"±{share:.1%} ({name})" for name, share in self._shares() if share is not None]
         return f"{reason}: {', '.join(widths) or 'no interval'}, wanted ±{self.target:.1%}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.figures.block_times import BlockTimes, Drawn
 from orchestrator.model.device import Device, Health
 from orchestrator.model.live.usage import Account
+from orchestrator.model.quantity import counted
 
 from .remaining_run import run
 
@@ -102,7 +103,9 @@ def ending(outlook: Outlook, devices: Sequence[Device], now: float, seed: str) -
         names = sorted({serial for each in stuck for serial in each.candidates})
         more = " ..." * (len(names) > NAMED)
         which = f"devices that get no work now: {', '.join(names[:NAMED])}{more}"
-        return Ending(unknown=f"{sum(each.blocks for each in stuck)} blocks wait for {which}")
+        return Ending(
+            unknown=f"{counted(sum(each.blocks for each in stuck), 'block waits', 'blocks wait')} for {which}"
+        )
     blocks = sum(each.blocks for each in outlook.work) + len(outlook.under_way)
     runs = min(RUNS[1], max(RUNS[0], BLOCKS // max(1, blocks)))
     chance = random.Random(seed)

@@ -10,6 +10,7 @@ import numpy as np
 from orchestrator.model import telemetry
 from orchestrator.model.device import Source
 from orchestrator.model.power import SHORTEST_LOAD_S, PowerSource, Scope
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import Doubt, DoubtCode, Record
 
 from .charge import TOLERANCE, ChargeCheck
@@ -54,9 +55,12 @@ def _of_gauge(record: Record, checked: ChargeCheck | None) -> Iterator[Doubt]:
     if not gauge.absolute:
         yield Doubt(code=DoubtCode.RELATIVE_ENERGY, detail=f"gain known to {gauge.gain_uncertainty:.0%}")
     if charging := charging_readings(record.power):
-        yield Doubt(code=DoubtCode.CHARGING, detail=f"{charging} of {len(record.power)} readings were not discharging")
+        yield Doubt(
+            code=DoubtCode.CHARGING,
+            detail=f"{charging} of {counted(len(record.power), 'reading was', 'readings were')} not discharging",
+        )
     if checked and not checked.agrees:
-        detail = f"{checked.difference:+.1%} over {checked.counts} counts, at most {TOLERANCE:.0%}"
+        detail = f"{checked.difference:+.1%} over {counted(checked.counts, 'count')}, at most {TOLERANCE:.0%}"
         yield Doubt(code=DoubtCode.CHARGE_MISMATCH, detail=detail)
 
 
@@ -74,7 +78,9 @@ def _of_source(record: Record, origin: Origin, seen: Seen) -> Iterator[Doubt]:
         detail = f"{origin.name}: {telemetry.USUAL_V:g} V, as {origin.assumed_v}"
         yield Doubt(code=DoubtCode.VOLTAGE_ASSUMED, detail=detail)
     if len(power_w) >= STUCK_READINGS and not np.ptp(power_w):
-        detail = f"{origin.name}: {power_w[0]:g} W in all {len(power_w)} readings, at rest and under the load"
+        detail = (
+            f"{origin.name}: {power_w[0]:g} W in all {counted(len(power_w), 'reading')}, at rest and under the load"
+        )
         yield Doubt(code=DoubtCode.STUCK_METER, detail=detail)
     elif record.device.kind == "phone" and origin.scope is Scope.DEVICE:
         phases = (("under the load", seen.load_w), ("at rest", seen.rest_w))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import groupby, pairwise
 
 from orchestrator.model.power import GaugeCalibration
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import InvalidCode, Invalidity, Record
 
 from .gauge_readings import NS, gauge_readings
@@ -90,7 +91,8 @@ def _too_long(points: list[Point], windows: list[Window], noise: float | None, q
     if len(longest) <= math.log(FALSE_ALARM / len(pairs)) / math.log(expected):
         return ""
     lasted_s = longest[-1][1][0] - longest[0][0][0]
-    return f"the same reading for {lasted_s:.1f} s, {len(longest)} refreshes, where {expected:.0%} agree by chance"
+    news = counted(len(longest), "refresh", "refreshes")
+    return f"the same reading for {lasted_s:.1f} s, {news}, where {expected:.0%} agree by chance"
 
 
 def _agree(pair: tuple[Point, Point]) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from orchestrator.model import telemetry
 from orchestrator.model.power import GaugeCalibration
+from orchestrator.model.quantity import counted
 
 NS = 1e-9
 NAMED = 3
@@ -47,7 +48,7 @@ class LeftOut:
 
     @property
     def text(self) -> str:
-        return f"{self.count} of {self.total} readings cannot be and were left out: {self.what}"
+        return f"{self.count} of {counted(self.total, 'reading')} cannot be and were left out: {self.what}"
 
 
 NOTHING = LeftOut()

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.model.errors import NoData, TableError
+from orchestrator.model.quantity import counted
 
 Array = NDArray[np.float64]
 
@@ -68,7 +69,7 @@ class Trace:
 
 def _problem(t_s: Array, power_w: Array) -> str:
     if t_s.ndim != 1 or t_s.shape != power_w.shape:
-        return f"{t_s.size} times for {power_w.size} readings"
+        return f"{counted(t_s.size, 'time')} for {counted(power_w.size, 'reading')}"
     if not len(t_s):
         return "it has no readings"
     if not (np.isfinite(t_s).all() and np.isfinite(power_w).all()):

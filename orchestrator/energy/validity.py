@@ -17,6 +17,7 @@ from orchestrator.model import telemetry
 from orchestrator.model.event import Power
 from orchestrator.model.experiment import Conditions, Sampling
 from orchestrator.model.power import PowerSource, Scope
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import InvalidCode, Invalidity, Record
 
 from .background import find_background
@@ -150,7 +151,7 @@ def _supplied_at_rest(record: Record, found: Sequence[Origin]) -> Iterator[Inval
     nothing = int((np.abs(at_rest) < NOTHING * load_w).sum())
     if load_w > 0 and nothing > MOST_LEFT_OUT * len(at_rest):
         hidden = "a supply hides what it draws"
-        detail = f"{nothing} of {len(at_rest)} readings at rest are 0 W by {measured.name}: {hidden}"
+        detail = f"{nothing} of {counted(len(at_rest), 'reading')} at rest are 0 W by {measured.name}: {hidden}"
         yield Invalidity(code=InvalidCode.SUPPLIED_AT_REST, detail=detail)
 
 
@@ -192,9 +193,8 @@ def find_charging(record: Record, readings: Sequence[Power], wanted: Conditions)
         return
     first = (by_status or by_sign)[0]
     evidence = f"status {first.status!r}" if by_status else "the current goes into the battery"
-    detail = (
-        f"{evidence} at {since_start_s(record, first):.1f} s of the block, {max(len(by_status), len(by_sign))} readings"
-    )
+    seen = counted(max(len(by_status), len(by_sign)), "reading")
+    detail = f"{evidence} at {since_start_s(record, first):.1f} s of the block, {seen}"
     yield Invalidity(code=InvalidCode.CHARGING, detail=detail)
 
 

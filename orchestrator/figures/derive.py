@@ -59,7 +59,7 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
         conditions=record.conditions,
         runs_on=record.runs_on,
         provenance=record.provenance,
-        times=times_of(times),
+        times=times_of(times, means=any(sample.mean_of > 1 for sample in timed)),
         inferences=sum(sample.runs for sample in timed),
         stream=any(sample.inferences > 1 for sample in record.samples),
         rate=_rate(timed, cell.batch or 1) if cell.workload.training is None else None,  # a sample is an epoch

@@ -35,8 +35,9 @@ class Times(Mean):
 
     median_ms: float
     min_ms: float
-    p90_ms: float
-    p99_ms: float
+    p90_ms: float | None
+    """None of means over several inferences, as the 99th: they hide how single ones differ."""
+    p99_ms: float | None
     mad_ms: float
     """Median absolute deviation from the median."""
     quantiles_ms: tuple[float, ...]
@@ -67,8 +68,8 @@ def _mean(times_ms: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def times_of(times_ms: Sequence[float]) -> Times | None:
-    """Return the figures of a block's times in their order; None of none."""
+def times_of(times_ms: Sequence[float], *, means: bool = False) -> Times | None:
+    """Return the figures of a block's times in their order; None of none. `means`: each is over several inferences."""
     if not times_ms:
         return None
     ordered = sorted(times_ms)
@@ -77,8 +78,8 @@ def times_of(times_ms: Sequence[float]) -> Times | None:
         **_mean(times_ms),
         median_ms=middle,
         min_ms=ordered[0],
-        p90_ms=percentile(ordered, 90),
-        p99_ms=percentile(ordered, 99),
+        p90_ms=None if means else percentile(ordered, 90),
+        p99_ms=None if means else percentile(ordered, 99),
         mad_ms=median(abs(time - middle) for time in ordered),
         quantiles_ms=_quantiles(ordered),
         fifths_ms=_fifths(times_ms),

@@ -17,6 +17,10 @@ class DoubtCode(Remedied):
     SHARED_HOST = "shared_host", "leave the host alone while it measures, or use a device of its own"
     FEW_SAMPLES = "few_samples", "raise sampling.samples"
     NOISY_SAMPLES = "noisy_samples", "raise sampling.warmup, close background work, let the device cool"
+    MEAN_OF_RUNS = (
+        "mean_of_runs",
+        "read medians: what single inferences take, p90 and p99, needs a shorter sampling.load",
+    )
     DRIFT = "drift", "raise sampling.warmup or let the device cool between blocks"
     CHARGING = "charging", "cut the supply during the block (a switchable hub, or Wi-Fi adb)"
     HOT = "hot", "lower conditions.battery_temp_max or give the phone air"

@@ -106,7 +106,8 @@ def records_of(
     if not found:
         raise NoData(
             f"{who}: {experiment_id} has no latencies of {_told(of)}",
-            remedy="`farm results` shows what it has; `where` names network, backend, precision or an axis",
+            remedy="`farm results` shows what it has (means of several inferences are none); `where` names network, "
+            "backend, precision or an axis",
         )
     several = sorted({record.device.serial for record in found}), sorted({record.cell_id for record in found})
     if max(map(len, several)) > 1:
@@ -131,7 +132,7 @@ def _timed_s(record: Record) -> list[float]:
     return [
         sample.duration_ns / NS_PER_S
         for sample in record.samples
-        if sample.phase == "timed" and sample.inferences == 1 and sample.duration_ns > 0
+        if sample.phase == "timed" and sample.runs == 1 and sample.duration_ns > 0
     ]
 
 

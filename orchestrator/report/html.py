@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from orchestrator.analysis.statistics import MIN_BLOCKS, SERIAL_BLOCKS, Summary, told_of
 from orchestrator.figures import BlockFigures
@@ -24,8 +21,8 @@ from .drawing import Chart, to_svg
 from .parts import answer, predictions
 from .parts.links import Links, typical_jobs
 from .sections import sections
+from .templates import FOLDER, environment
 
-FOLDER = Path(__file__).parent
 MAX_LAYER_CHARTS = 24
 MAX_MEMORY_CHARTS = 24
 
@@ -36,16 +33,10 @@ def render(content: Content, records: Sequence[Record] = (), pages: str = "") ->
     `records`: the raw ones of the blocks that are drawn over time (`drawn_blocks`). `pages`: address of the farm's
     pages, to which experiment, devices and jobs then lead.
     """
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(w=wording, serial_blocks=SERIAL_BLOCKS, min_blocks=MIN_BLOCKS)
-    environment.filters.update(utc=_utc, coded=_coded)
-    return environment.get_template("report.html.j2").render(
+    templates = environment()
+    templates.globals.update(w=wording, serial_blocks=SERIAL_BLOCKS, min_blocks=MIN_BLOCKS)
+    templates.filters["utc"] = _utc
+    return templates.get_template("report.html.j2").render(
         c=content,
         links=Links(pages),
         jobs=typical_jobs(content.blocks) if pages else {},
@@ -79,11 +70,6 @@ def render(content: Content, records: Sequence[Record] = (), pages: str = "") ->
 def _told(summary: Summary) -> dict[str, tuple[str, str]]:
     """The quantities of a result by metric and basis, as texts: a figure and its interval."""
     return {f"{each.metric} {each.basis}".strip(): wording.told(each) for each in told_of(summary)}
-
-
-def _coded(text: str) -> Markup:
-    """A sentence for the page: what stands between backticks as code, the rest escaped."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  (escaped before)
 
 
 def _utc(unix_s: float) -> str:
@@ -139,7 +125,7 @@ def _headline(content: Content) -> list[tuple[str, str]]:
         ("devices", str(len({summary.serial for summary in content.summaries}))),
         ("results", str(len(content.summaries))),
         ("blocks", str(sum(summary.blocks for summary in content.summaries))),
-        (f"{'' if trains else 'timed '}{content.experiment.workload.sample}s", str(inferences)),
+        (f"{'' if trains else 'timed '}{content.experiment.workload.sample}s", f"{inferences:,}"),
         ("from first to last", _duration(ended - started)),
     ]
 

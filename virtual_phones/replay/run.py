@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from .journal import End, Journal, now_ns
@@ -99,9 +99,11 @@ class Run:
         if warm:
             self.journal.write("phase", phase="warmup", start_ns=began, end_ns=self._now_ns)
         began, count = self._now_ns, 0
+        least_ns, runs = int(self.options["--least-sample-us"]) * 1000, 1
         while count < int(self.options["--samples"]) or self._now_ns < began + load_ns:
-            self._infer("timed", count, next(latencies))
-            count += 1
+            mean_ns = round(fmean(itertools.islice(latencies, runs)))
+            self._infer("timed", count, mean_ns, runs)
+            count, runs = count + 1, max(runs, 1 + least_ns // max(1, mean_ns))
         self.journal.write("phase", phase="load", start_ns=began, end_ns=self._now_ns)
         (self._folder / "running.json").unlink(missing_ok=True)
         self._note_played()
@@ -169,10 +171,11 @@ class Run:
             self.journal.write("warning", code="not_warm", message=f"the last five of {len(done)} do not agree")
         return len(done)
 
-    def _infer(self, phase: str, index: int, duration_ns: int) -> None:
-        start_ns, self._now_ns = self._now_ns, self._now_ns + duration_ns
+    def _infer(self, phase: str, index: int, duration_ns: int, runs: int = 1) -> None:
+        start_ns, self._now_ns = self._now_ns, self._now_ns + duration_ns * runs
         self._sleep_until(self._now_ns)
-        self.journal.write("sample", index=index, phase=phase, start_ns=start_ns, duration_ns=duration_ns)
+        told = {"start_ns": start_ns, "duration_ns": duration_ns, **({"mean_of": runs} if runs > 1 else {})}
+        self.journal.write("sample", index=index, phase=phase, **told)
 
     def _rest(self, phase: str, seconds: float) -> None:
         if seconds:
@@ -203,7 +206,7 @@ def is_stable(durations: list[int], share: float) -> bool:
 OWN = {
     "--journal": "", "--warmup": "0", "--samples": "1", "--idle-ms": "0", "--load-ms": "0", "--warmup-stable": "0",
     "--power-period-ms": "0", "--await-discharging-ms": "0", "--deadline-s": "600",
-    "--inferences": "1",
+    "--inferences": "1", "--least-sample-us": "0",
 }  # fmt: skip
 """Options that this program takes upon itself, with the agent's defaults."""
 

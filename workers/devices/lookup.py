@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from orchestrator.model.device import Health
 from orchestrator.model.errors import FarmError, TransportLost, Unsupported
+from orchestrator.model.quantity import counted
 from workers.connection.adb import AdbConnection, AdbServer, ListedDevice
 from workers.connection.addresses import by_call
 from workers.connection.quote import quote
@@ -28,7 +29,9 @@ def find_phone(name: str, server: AdbServer) -> AdbConnection:
     fitting = {identity: address for address, identity in reversed(identities.items()) if identity.serial == name}
     if len(fitting) > 1:
         remedy = f"name one by its address: {', '.join(fitting.values())}"
-        raise Unsupported(f"{len(fitting)} phones have this serial number", device=name, remedy=remedy)
+        raise Unsupported(
+            f"{counted(len(fitting), 'phone has', 'phones have')} this serial number", device=name, remedy=remedy
+        )
     for address in fitting.values():
         return AdbConnection(address, server, serial=name)
     raise TransportLost(

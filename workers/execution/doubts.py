@@ -9,6 +9,7 @@ from orchestrator.model.device import DeviceFacts, DeviceState, Source
 from orchestrator.model.event import Event, Power, Sample, Warning
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.job import Job
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import Doubt, DoubtCode
 
 FEW = 5
@@ -37,6 +38,7 @@ def find_doubts(
     return (
         *_of_device(device),
         *(_of_samples(timed, sum(e.mean_of for e in samples)) if _is_steady(job) else ()),
+        *_of_means(max((e.mean_of for e in samples), default=1)),
         *_of_states(known, job.conditions),
         *_of_events(events, power="power" in job.measure.quantities and not metered),
         *own,
@@ -70,6 +72,12 @@ def _of_samples(timed_ns: Sequence[int], runs: int) -> Iterator[Doubt]:
         drift = median(timed_ns[-fifth:]) / median(timed_ns[:fifth]) - 1
         if abs(drift) > DRIFT_SHARE:
             yield Doubt(code=DoubtCode.DRIFT, detail=f"last fifth {drift:+.1%} against the first")
+
+
+def _of_means(most: int) -> Iterator[Doubt]:
+    if most > 1:
+        detail = f"a sample is the mean of up to {counted(most, 'inference')}: no p90, no p99"
+        yield Doubt(code=DoubtCode.MEAN_OF_RUNS, detail=detail)
 
 
 def _of_states(states: Sequence[DeviceState], wanted: Conditions) -> Iterator[Doubt]:

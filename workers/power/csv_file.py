@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 
 from orchestrator.model.base import Model
 from orchestrator.model.errors import Unsupported
+from orchestrator.model.quantity import counted
 
 from .base import MeterLost, ReadingLost
 from .streamed import Batch, StreamedMeter
@@ -125,7 +126,8 @@ class _Follower:
             count = len(row) - (row[-1:] == [""])
             self._width = self._width or count
             if count > self._width:
-                what = f"the meter wrote {count} cells, not {self._width}: {self._options.delimiter.join(row)[:80]!r}"
+                wrote = f"{self._options.delimiter.join(row)[:80]!r}"
+                what = f"the meter wrote {counted(count, 'cell')}, not {self._width}: {wrote}"
                 remedy = "let the meter's program write a point in its decimals, and nothing but rows of figures"
                 raise ReadingLost(f"{self._options.path}, line {line}: {what}", remedy=remedy)
 
@@ -153,7 +155,7 @@ class _Follower:
             value = math.nan
         if math.isfinite(value):
             return value
-        what = f"has {len(cells)} cells" if index >= len(cells) else f"says {text!r}"
+        what = f"has {counted(len(cells), 'cell')}" if index >= len(cells) else f"says {text!r}"
         raise ReadingLost(f"{self._options.path}, line {line}: the meter {what} in column `{name}`", remedy=_why(text))
 
     def close(self) -> None:

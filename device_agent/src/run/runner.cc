@@ -65,7 +65,7 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
   const Frames frames{inputs->frames(), moved, inputs->items(), outputs.items()};
   if (streams)
     if (auto error = device.prepare_stream(frames, log)) return *error;
-  Sampling sampling(bundle->plan, device, *inputs, frames, args.inferences, journal);
+  Sampling sampling(bundle->plan, device, *inputs, frames, args.inferences, int64_t{args.least_sample_us} * 1000, journal);
   Training training(bundle->plan, device, *inputs, frames, journal, args);
   if (auto error = trains ? training.resume() : kOk) return *error;
   if (auto error = trains ? training.build(log) : kOk) return *error;

@@ -1,5 +1,8 @@
 #include "sampling.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "system/clock.h"
 
 namespace pocketfarm {
@@ -13,18 +16,23 @@ const char* word_of(Step::Kind kind) {
 
 }  // namespace
 
-// Activations may share an input's bytes, so the inputs are written again before every sample, untimed.
+// Activations may share an input's bytes, so the inputs are written again before every run, untimed.
 Result<int64_t> Sampling::sample(const char* phase, int index) {
-  if (auto error = inputs_.write(backend_)) return *error;
-  const int64_t start_ns = boottime_ns();
-  if (auto error = inferences_ == 1 ? backend_.run() : backend_.run_stream(inferences_, frames_)) return *error;
-  const int64_t duration_ns = boottime_ns() - start_ns;
-  journal_.note("sample", JsonObject()
-                              .set("index", index)
-                              .set("phase", phase)
-                              .set("start_ns", start_ns)
-                              .set("duration_ns", duration_ns)
-                              .set("inferences", inferences_));
+  const int64_t runs = std::string_view(phase) == "timed" ? runs_ : 1;
+  int64_t first_ns = 0, total_ns = 0;
+  for (int64_t run = 0; run < runs; ++run) {
+    if (auto error = inputs_.write(backend_)) return *error;
+    const int64_t start_ns = boottime_ns();
+    if (auto error = inferences_ == 1 ? backend_.run() : backend_.run_stream(inferences_, frames_)) return *error;
+    total_ns += boottime_ns() - start_ns;
+    if (run == 0) first_ns = start_ns;
+  }
+  const int64_t duration_ns = (total_ns + runs / 2) / runs;
+  JsonObject told;
+  told.set("index", index).set("phase", phase).set("start_ns", first_ns).set("duration_ns", duration_ns).set("inferences", inferences_);
+  if (runs > 1) told.set("mean_of", runs);
+  journal_.note("sample", told);
+  runs_ = std::max(runs_, 1 + least_ns_ / std::max<int64_t>(duration_ns, 1));
   journal_.flush_after(kWritePauseNs);
   if (auto error = journal_.status()) return *error;
   return duration_ns;

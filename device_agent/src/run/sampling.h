@@ -12,9 +12,9 @@ namespace pocketfarm {
 
 class Sampling : public Samples {
  public:
-  // A sample has so many inferences, back to back.
-  Sampling(const Plan& plan, Backend& backend, const Inputs& inputs, const Frames& frames, int inferences, Journal& journal)
-      : plan_(plan), backend_(backend), inputs_(inputs), frames_(frames), inferences_(inferences), journal_(journal) {}
+  // A sample has so many inferences, back to back; one of the load is the mean of as many as last `least_ns` together.
+  Sampling(const Plan& plan, Backend& backend, const Inputs& inputs, const Frames& frames, int inferences, int64_t least_ns, Journal& journal)
+      : plan_(plan), backend_(backend), inputs_(inputs), frames_(frames), inferences_(inferences), least_ns_(least_ns), journal_(journal) {}
 
   Result<int64_t> sample(const char* phase, int index) override;
   // Inferences with device time stamps: `layer` events.
@@ -26,10 +26,13 @@ class Sampling : public Samples {
   const Inputs& inputs_;
   const Frames& frames_;
   const int inferences_;
+  const int64_t least_ns_;
   Journal& journal_;
 
  private:
   Status layer_pass(int pass);
+
+  int64_t runs_ = 1;  // of a sample of the load
 };
 
 }  // namespace pocketfarm

@@ -9,7 +9,7 @@ namespace pocketfarm {
 class Training final : public Sampling {
  public:
   Training(const Plan& plan, Backend& backend, const Inputs& inputs, const Frames& frames, Journal& journal, const Args& args)
-      : Sampling(plan, backend, inputs, frames, 1, journal), args_(args) {}
+      : Sampling(plan, backend, inputs, frames, 1, 0, journal), args_(args) {}
 
   // Takes the variables from `--resume`, if there is one, and goes on where they were left.
   Status resume();

@@ -12,7 +12,7 @@ const char* const kUsage =
     "       pocketfarm-agent run --plan DIR [--input NAME=FILE]... [--output-dir DIR] [--journal FILE] [--detach]\n"
     "                            [--await-discharging-ms N] [--discharging-sign 1|-1] [--idle-ms N]\n"
     "                            [--warmup N] [--warmup-stable SHARE] [--samples N] [--inferences N] [--load-ms N]\n"
-    "                            [--stop-temp-dc N] [--layer-passes N]\n"
+    "                            [--least-sample-us N] [--stop-temp-dc N] [--layer-passes N]\n"
     "                            [--tokens FILE] [--context N] [--generate N]\n"
     "                            [--epochs N] [--checkpoint FILE] [--checkpoint-every N] [--resume FILE]\n"
     "                            [--threads N] [--threads-per-call] [--threads-in-order] [--pin-threads]\n"
@@ -77,6 +77,7 @@ Options run(Args& args) {
           {"--memory-total", bytes(args.memory_total)},
           {"--largest-object", bytes(args.largest_object)},
           {"--inferences", count(args.inferences, 1, 100'000)},
+          {"--least-sample-us", count(args.least_sample_us, 0, kHourMs)},
           {"--layer-passes", count(args.layer_passes, 0, 10'000)},
           {"--tokens", some_text(args.tokens)},
           {"--context", count(args.context, 0, 1'000'000'000)},

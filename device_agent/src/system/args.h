@@ -24,6 +24,7 @@ struct Args {
   int samples = 1;
   int inferences = 1;  // of a sample, back to back
   int load_ms = 0;
+  int least_sample_us = 0;  // shorter inferences of the load are told by the mean of several
   int stop_temp_dc = 0;  // tenths of a degree Celsius above which the load ends; 0: at none
   std::string tokens;  // of a plan that generates: file of whole numbers of 64 bits
   int context = 0;     // of them, those that are taken before the clock starts

@@ -15,6 +15,7 @@ from rich.markup import escape
 from kernels.errors import InputError
 from orchestrator.figures import NS_PER_MS
 from orchestrator.model.experiment.language_model import Text
+from orchestrator.model.quantity import counted
 from orchestrator.report import wording
 
 from . import inference
@@ -50,7 +51,9 @@ def generate(
     taken = before.tokens if before else ()
     texts = _texts_in(model, given, as_text=as_text)
     if len(texts) > 1 and (load_state or save_state):
-        raise InputError(f"{given}: {len(texts)} rows, and a state is kept of one text: give one row, or no state")
+        raise InputError(
+            f"{given}: {counted(len(texts), 'row')}, and a state is kept of one text: give one row, or no state"
+        )
     texts = np.concatenate([np.tile(np.array(taken, np.int64), (len(texts), 1)), texts], 1)
     whole = Text(len(taken), texts.shape[1] - len(taken), count, len(texts))
     steps = load_decoder(model, whole.capacity, whole.pieces, sequences=whole.batch)
@@ -149,7 +152,7 @@ def render(facts: dict[str, Any]) -> RenderableType:
     speed, sequences = facts["generated_tokens_per_s"], facts.get("sequences", 1)
     generated = "" if speed is None else f" · {speed:.4g} tokens a second behind it"
     answers = facts["tokens"] if sequences > 1 else [facts["tokens"]]
-    generated += f", {speed / sequences:.4g} of each of {sequences} texts" if speed and sequences > 1 else ""
+    generated += f", {speed / sequences:.4g} of each of {counted(sequences, 'text')}" if speed and sequences > 1 else ""
     return Group(
         ran_on,
         f"[bold]first token[/] after {wording.ms(facts['first_token_ms'])} ms, prompt of {facts['prompt_tokens']}"
@@ -164,4 +167,4 @@ def _check_line(check: dict[str, Any] | None) -> list[str]:
         return []
     if check["reason"]:
         return [f"[bold red]wrong[/] {escape(check['reason'])}"]
-    return [f"[bold]checked[/] {check['tokens']} tokens: each has the reference's largest logit"]
+    return [f"[bold]checked[/] {counted(check['tokens'], 'token')}: each has the reference's largest logit"]

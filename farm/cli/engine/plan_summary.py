@@ -14,6 +14,7 @@ from kernels.plan.data_movement import PORTS, Movement, movements
 from kernels.plan.live_memory import LiveMemory, live_memory
 from kernels.plan.model import Copy, Dispatch, Plan, SwapIn, SwapOut, Transfer
 from kernels.plan.sides import TRANSFER, segments
+from orchestrator.model.quantity import counted
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing, Row
 from workers.engines.pocketfarm.plans.layer_memory import layer_memory
@@ -75,16 +76,17 @@ def render(plan: Plan) -> RenderableType:
     rows.append(
         (
             "[bold]steps[/]",
-            f"{facts['dispatches']} dispatches, "
-            f"{facts['copies']} copies ({wording.memory_size(facts['copied_bytes'])}), "
-            f"{facts['swaps']} swaps; {facts['programs']} programs; {facts['flops'] / 1e9:.2f} GFLOP",
+            f"{counted(facts['dispatches'], 'dispatch', 'dispatches')}, "
+            f"{counted(facts['copies'], 'copy', 'copies')} ({wording.memory_size(facts['copied_bytes'])}), "
+            f"{counted(facts['swaps'], 'swap')}; {counted(facts['programs'], 'program')}; "
+            f"{facts['flops'] / 1e9:.2f} GFLOP",
         )
     )
     roles = ", ".join(f"{role} {wording.memory_size(size)}" for role, size in facts["buffer_bytes_by_role"].items())
     rows.append(
         (
             "[bold]memory[/]",
-            f"{wording.memory_size(facts['pool_bytes'])} in {len(plan.pools)} allocations (largest "
+            f"{wording.memory_size(facts['pool_bytes'])} in {counted(len(plan.pools), 'allocation')} (largest "
             f"{wording.memory_size(plan.requires.max_buffer_bytes)}); buffers: {roles}",
         )
     )
@@ -126,8 +128,9 @@ def _segment_text(segment: dict[str, Any]) -> str:
     sizes = segment["transfers"]
     onward = ", ".join(f"{tensor} {wording.memory_size(size)}" for tensor, size in sizes.items())
     first, last = segment["layers"][0], segment["layers"][-1]
-    return f"{segment['api']}: {first} to {last}, {segment['steps']} steps, {segment['flops'] / 1e9:.3f} GFLOP" + (
-        f"; then transfers {onward}, {wording.memory_size(sum(sizes.values()))} in all" if onward else ""
+    return (
+        f"{segment['api']}: {first} to {last}, {counted(segment['steps'], 'step')}, {segment['flops'] / 1e9:.3f} GFLOP"
+        + (f"; then transfers {onward}, {wording.memory_size(sum(sizes.values()))} in all" if onward else "")
     )
 
 
@@ -167,7 +170,7 @@ def _moved_text(moved: Sequence[Movement]) -> str:
     beyond = [one for one in moved if one.kind not in PORTS]
     size = wording.memory_size(sum(one.bytes for one in beyond))
     ports = wording.memory_size(sum(one.bytes for one in moved if one.kind in PORTS))
-    steps = "1 step" if len(beyond) == 1 else f"{len(beyond)} steps"
+    steps = counted(len(beyond), "step")
     rest = f"{size} in {steps} between layers" if beyond else "nothing between layers"
     return f"read and written without computing: {ports} at inputs and outputs, {rest}"
 

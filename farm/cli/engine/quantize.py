@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farm.cli.output import EXPERIMENTS, JsonOption, argument, counted, option, out, print_json
+from orchestrator.model import quantity
 from orchestrator.model.errors import ModelFileError
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ def _labels(path: Path | None, examples: Examples) -> np.ndarray[Any, Any] | Non
     found = read_labels(path)
     if len(found) != len(examples):
         raise ModelFileError(
-            f"{path} has {len(found)} labels for {len(examples)} examples", remedy="give one class number an example"
+            f"{path} has {quantity.counted(len(found), 'label')} for {quantity.counted(len(examples), 'example')}",
+            remedy="give one class number an example",
         )
     return np.asarray(found)
 

@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
+from orchestrator.model.quantity import counted
 from orchestrator.report.listing import Head, Listing
 
 if TYPE_CHECKING:
@@ -61,14 +62,14 @@ def render(result: Tuned, budget: str | None = None) -> RenderableType:
     lines += [f"[red]the tuned plan was discarded:[/] {escape(reason)}" for reason in verdict.wrong]
     if result.left or verdict.undecided:
         lines.append(
-            f"{budget} were over: {result.left} layers are left to search, {len(verdict.undecided)} choices to "
-            "compare; the same command goes on"
+            f"{budget} were over: {counted(result.left, 'layer is', 'layers are')} left to search, "
+            f"{counted(len(verdict.undecided), 'choice')} to compare; the same command goes on"
         )
     layers = len(result.choices) + result.left
     lines.append(
-        f"{len(result.searched)} of {layers} layers searched now, in {result.search_s:.0f} s; "
-        f"compared in {result.compare_s:.0f} s; {len(verdict.kept)} layers run otherwise than without tuning, "
-        f"{len(verdict.dropped)} choices were dropped"
+        f"{len(result.searched)} of {counted(layers, 'layer')} searched now, in {result.search_s:.0f} s; "
+        f"compared in {result.compare_s:.0f} s; {counted(len(verdict.kept), 'layer runs', 'layers run')} otherwise "
+        f"than without tuning, {counted(len(verdict.dropped), 'choice was', 'choices were')} dropped"
     )
     return Group(table(result.choices), "", *lines)
 
@@ -78,7 +79,7 @@ def compared(found: Comparison) -> str:
     change = found.change
     return (
         f"[bold]whole network[/] untuned {found.untuned_ms:.3f} ms, tuned {found.tuned_ms:.3f} ms: {change.value:+.1%} "
-        f"({change.low:+.1%} to {change.high:+.1%}), with {found.choices} tuned layers" + _unresolved(found)
+        f"({change.low:+.1%} to {change.high:+.1%}), with {counted(found.choices, 'tuned layer')}" + _unresolved(found)
     )
 
 
@@ -87,7 +88,8 @@ def _unresolved(found: Comparison) -> str:
     if not found.change.low <= 0 <= found.change.high:
         return ""
     if found.losers:
-        return f"; the interval includes zero: {len(found.losers)} choices without a gain in the network are dropped"
+        losers = counted(len(found.losers), "choice")
+        return f"; the interval includes zero: {losers} without a gain in the network dropped"
     return "; the interval includes zero: the whole network does not tell, each layer alone took less time in it"
 
 

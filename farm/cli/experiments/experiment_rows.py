@@ -11,6 +11,7 @@ from rich.markup import escape
 from farm.cli.output import out
 from orchestrator.answers import Ending, Wait, reason_lines
 from orchestrator.model.exclusion import Exclusion
+from orchestrator.model.quantity import counted
 from orchestrator.model.stopped import Stopped
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing
@@ -57,7 +58,7 @@ def show_one(found: Told) -> None:
         console.print(exclusion_line(line))
     for problem in found["not_ok"]:
         where = ", ".join(problem["devices"])
-        attempts = f" after {problem['attempts']} attempts" if problem["attempts"] > 1 else ""
+        attempts = f" after {counted(problem['attempts'], 'attempt')}" if problem["attempts"] > 1 else ""
         why = "; ".join(filter(None, [problem["cause"], *problem["reasons"]]))
         text = f"{problem['label']} on {where}{': ' if why else ''}{why}{attempts}"
         console.print(f"  [red]{problem['outcome']}[/] {escape(text)}", soft_wrap=True)

@@ -17,6 +17,7 @@ from rich.text import Text
 from orchestrator.answers import reason_lines
 from orchestrator.answers.fleet import now_of
 from orchestrator.model.live.waiting import WaitKind
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import Outcome
 from orchestrator.report import wording
 from orchestrator.report.listing import Cell, Head, Listing, Row
@@ -134,7 +135,7 @@ def _waiting(snapshot: Snapshot) -> Text:
     more = "more may follow, by what these come to" if held else ""
     if not snapshot.waiting:
         return Text(more, style="dim")
-    text = Text("; ".join(filter(None, (f"{snapshot.waiting} jobs wait", more))), style="dim")
+    text = Text("; ".join(filter(None, (counted(snapshot.waiting, "job waits", "jobs wait"), more))), style="dim")
     for line in reason_lines(wait for wait in snapshot.waits if len(wait.devices) > 1):
         text.append(f"\n  {line}")
     return text

@@ -8,7 +8,7 @@ import typer
 
 from farm.cli.output import Interrupted, log, say
 from orchestrator.answers import reason_lines, wait_data
-from orchestrator.model.quantity import parse_seconds
+from orchestrator.model.quantity import counted, parse_seconds
 
 from . import live
 from .outcomes import TIMED_OUT, outcomes
@@ -61,7 +61,7 @@ def end_data(experiment_id: str | None, last: Snapshot) -> dict[str, Any]:
 
 def give_up(experiment_id: str | None, last: Snapshot, timeout: str | None) -> NoReturn:
     """Say what is not over and why, and end with the status of a timeout."""
-    log().print(f"[bold]not over after {timeout}[/]: {last.total - last.done} of {last.total} jobs are open")
+    log().print(f"[bold]not over after {timeout}[/]: {last.total - last.done} of {counted(last.total, 'job')} open")
     for line in reason_lines(last.waits):
         say(f"  {line}")
     log().print(_goes_on(experiment_id))

@@ -163,11 +163,11 @@ def _ids(settings: Settings, names: list[str] | None) -> list[str]:
 
 def _tell(told: dict[str, Any]) -> None:
     lines = [
-        f"{len(told['experiments'])} experiments are old enough",
+        f"{counted(len(told['experiments']), 'experiment is', 'experiments are')} old enough",
         f"{told['records']} raw records ({told['bytes']} bytes) would go; their figures stay",
         f"{told['kept']} raw records stay: no archive holds them (`farm ledger archive`)" if told["kept"] else "",
-        f"{len(told['whole'])} experiments would go altogether: {', '.join(told['whole'])}" if told["whole"] else "",
-        f"{told['dead_files']} files of spool/dead/ would go" if told["dead_files"] else "",
+        f"{counted(len(told['whole']), 'experiment')} would go: {', '.join(told['whole'])}" if told["whole"] else "",
+        f"{counted(told['dead_files'], 'file')} of spool/dead/ would go" if told["dead_files"] else "",
         *(f"an archive is not there, or not as it was written: {name}" for name in told["archives_unread"]),
     ]
     for line in filter(None, lines):

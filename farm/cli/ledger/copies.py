@@ -8,6 +8,7 @@ from typing import Annotated
 
 from farm.access import find_ledger, settings_of
 from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json
+from orchestrator.model.quantity import counted
 
 
 def backup(
@@ -33,10 +34,10 @@ def backup(
         print_json({"file": made.file, "bytes": made.size, **asdict(made.facts)})
         return
     facts = made.facts
-    known = (
-        "" if facts.jobs is None else f": {facts.experiments} experiments, {facts.jobs} jobs, {facts.records} records"
-    )
-    out().print(f"{made.file}, {made.size} bytes, is whole{known}", markup=False, soft_wrap=True)
+    kinds = ("experiment", "job", "record")
+    counts = (facts.experiments, facts.jobs, facts.records)
+    known = ", ".join(counted(each, kind) for each, kind in zip(counts, kinds, strict=True) if each is not None)
+    out().print(f"{made.file}, {made.size} bytes, is whole{': ' * bool(known)}{known}", markup=False, soft_wrap=True)
 
 
 def restore(

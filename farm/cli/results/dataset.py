@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from farm.cli.output import EXPERIMENTS, JsonOption, argument, counted, log, option, out, print_json
+from orchestrator.model import quantity
 from orchestrator.model.errors import ModelFileError
 
 ChannelsWord = Literal["rgb", "bgr", "gray"]
@@ -69,7 +70,8 @@ def dataset(
         return
     shape = " x ".join(map(str, prepare.shape))
     log().print(
-        f"wrote {len(chosen)} examples of {shape}" + ("" if written else "; there are no labels"), soft_wrap=True
+        f"wrote {quantity.counted(len(chosen), 'example')} of {shape}" + ("" if written else "; there are no labels"),
+        soft_wrap=True,
     )
     lines = ["workload:", "  dataset:", f"    inputs: {output}", *([f"    labels: {written}"] if written else [])]
     out().print("\n".join(lines), soft_wrap=True)

@@ -10,6 +10,7 @@ from orchestrator.acts.act import Acting, Done, Settled, act, on_pages
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import SpecError, UnknownName
 from orchestrator.model.people import COMMON, Role
+from orchestrator.model.quantity import counted
 from orchestrator.model.rights import USUAL, Right, Terms
 
 ADMINISTERS = Right(Role.ADMINISTER, of="farm")
@@ -92,7 +93,7 @@ def check_waiting(ledger: Ledger, project: str, more: int) -> None:
     most = ledger.people.terms().get(project, USUAL).most_waiting
     if most and (wait := ledger.people.waiting([project]).get(project, 0)) + more > most:
         raise SpecError(
-            f"the project {project} has {wait} jobs that wait, and {more} more would be over its {most}",
+            f"the project {project} has {counted(wait, 'job')} that wait, and {more} more would be over its {most}",
             remedy=f"wait until some are done, submit fewer, or `farm projects set {project} --waiting NUMBER`",
         )
 

@@ -12,6 +12,7 @@ from kernels.errors import CompileError
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import MOST_SHARDS, Dataset, Matrix
+from orchestrator.model.quantity import counted
 
 from .gather import Gathered, told
 from .labels import read_labels
@@ -79,19 +80,20 @@ def check_examples(found: Gathered, graph: Graph, batch: int | None) -> int:
     together = examples_in(graph)
     if together != (batch or 1):
         raise ModelFileError(
-            f"workload.dataset: {model} takes {together} examples in one inference",
+            f"workload.dataset: {model} takes {counted(together, 'example')} in one inference",
             remedy=f"give `matrix: {{batch: [{together}]}}`, and a `shard` that is a multiple of it",
         )
     if len(graph.outputs) != 1:
         raise ModelFileError(
-            f"workload.dataset: {model} has {len(graph.outputs)} outputs ({', '.join(graph.outputs)}); predictions are "
-            "read from one",
+            f"workload.dataset: {model} has {counted(len(graph.outputs), 'output')} ({', '.join(graph.outputs)}); "
+            "predictions are read from one",
             remedy="export the model with its scores as the only output",
         )
     scores = prod(graph.shapes[graph.outputs[0]])
     if scores % together or scores < 2 * together:
         raise ModelFileError(
-            f"workload.dataset: {model} gives {scores} numbers for {together} examples: these are no scores of classes",
+            f"workload.dataset: {model} gives {counted(scores, 'number')} for {counted(together, 'example')}: these "
+            "are no scores of classes",
             remedy="a set goes with a network that gives two scores or more for each example",
         )
     return size
@@ -108,7 +110,8 @@ def check_labels(dataset: Dataset, artifacts: Artifacts) -> None:
         raise ModelFileError(f"workload.dataset: {e}".replace(str(stored), dataset.labels)) from e
     if len(labels) != dataset.size:
         raise ModelFileError(
-            f"workload.dataset: {dataset.labels} has {len(labels)} labels, {dataset.inputs} {dataset.size} examples"
+            f"workload.dataset: {dataset.labels} has {counted(len(labels), 'label')}, {dataset.inputs} "
+            f"{counted(dataset.size or 0, 'example')}"
         )
 
 
@@ -118,7 +121,8 @@ def shards(dataset: Dataset) -> int:
         return dataset.shards
     least = -(-(dataset.size or 0) // MOST_SHARDS)
     raise SpecError(
-        f"workload.dataset: {dataset.size} examples in shards of {dataset.shard} are {dataset.shards} blocks",
+        f"workload.dataset: {counted(dataset.size or 0, 'example')} in shards of {dataset.shard} are "
+        f"{counted(dataset.shards, 'block')}",
         remedy=f"an experiment has at most {MOST_SHARDS} blocks: give `shard: {least}` or more",
     )
 
@@ -129,6 +133,7 @@ def check_last_shard(axes: Matrix, dataset: Dataset) -> None:
     piped = set(axes.pipeline or ()) - {"none"}
     if piped and any(last // batch < 2 for batch in axes.batch or (1,)):
         raise SpecError(
-            f"workload.dataset: the last shard has {last} of {dataset.size} examples, too few for a pipeline",
+            f"workload.dataset: the last shard has {last} of {counted(dataset.size or 0, 'example')}, "
+            "too few for a pipeline",
             remedy="give another `shard`, so that the last one has two inferences at least",
         )

@@ -12,6 +12,7 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.exchange import samples
 from orchestrator.model.errors import ModelFileError
 from orchestrator.model.people import Role
+from orchestrator.model.quantity import counted
 from orchestrator.model.rights import Right
 
 if TYPE_CHECKING:
@@ -32,12 +33,10 @@ class BundleImported(Settled):
     @property
     def says(self) -> str:
         one = self.brought
+        files = counted(one.files, "file")
         if not one.created:
-            return (
-                f"{one.experiment} is there already{f', {one.files} files came' * bool(one.files)}; {one.origin.text}"
-            )
-        files = f" and {one.files} files" * bool(one.files)
-        return f"{one.origin.text}; {one.blocks} blocks{files}"
+            return f"{one.experiment} is there already{f', {files} came' * bool(one.files)}; {one.origin.text}"
+        return f"{one.origin.text}; {counted(one.blocks, 'block')}{f' and {files}' * bool(one.files)}"
 
     @property
     def data(self) -> dict[str, Any]:
@@ -86,7 +85,7 @@ class SamplesImported(Settled):
     def says(self) -> str:
         if not self.is_new:
             return f"{self.on} is there already"
-        return f"{self.table.rows} rows of a table in {self.table.blocks} blocks"
+        return f"{counted(self.table.rows, 'row')} of a table in {counted(self.table.blocks, 'block')}"
 
 
 @act(BRINGS, apart=True)

@@ -69,7 +69,7 @@ class Submission(Done):
         more = f", {canaries} of them canaries" if canaries else ""
         for job in self.expansion.reserve[:1]:
             to_precision = job.sampling.target_interval is not None
-            up_to = f"; up to {job.sampling.max_blocks} blocks of a configuration that needs them"
+            up_to = f"; up to {counted(job.sampling.max_blocks, 'block')} of a configuration that needs them"
             more += up_to if to_precision else "; more follow by their results"
         return [
             f"{'resumed' if self.resumed else 'submitted'} {self.experiment_id}: {counted(len(jobs), 'job')} of "

@@ -10,6 +10,7 @@ import numpy as np
 from kernels.errors import InputError, ModelError
 from kernels.frontend.gguf import is_gguf, read_header
 from kernels.frontend.tokens import MOST_TOKENS, Tokens
+from orchestrator.model.quantity import counted
 
 if TYPE_CHECKING:
     import tokenizers
@@ -56,7 +57,7 @@ def tokens_of(model: Path, text: str) -> Tokens:
             raise ModelError(f"{model}: there is no tokenizer.json beside it: put it there, or give `tokens`")
         ids = tokenizers.Tokenizer.from_file(str(file)).encode(text).ids
     if not 0 < len(ids) <= MOST_TOKENS:
-        raise InputError(f"the text has {len(ids)} tokens; give one of 1 to {MOST_TOKENS}")
+        raise InputError(f"the text has {counted(len(ids), 'token')}; give one of 1 to {MOST_TOKENS}")
     return np.array(ids, np.int64)
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import ModelFileError, SetupError
 from orchestrator.model.experiment import Training, TrainingSet
+from orchestrator.model.quantity import counted
 
 AnyArray = npt.NDArray[Any]
 INPUTS, LABELS = ("inputs", "x_train", "x"), ("labels", "y_train", "y")
@@ -52,7 +53,7 @@ def kept(training: Training, base: Path, dims: tuple[int, ...], classes: int, ar
         update["labels_sha256"] = _put(labels, artifacts)
     dataset = asked.model_copy(update=update)
     if dataset.trained < training.batch:
-        raise ModelFileError(f"{FIELD}: {dataset.trained} samples to train with are fewer than a batch")
+        raise ModelFileError(f"{FIELD}: {counted(dataset.trained, 'sample')} to train with are fewer than a batch")
     return training.model_copy(update={"dataset": dataset})
 
 
@@ -113,7 +114,7 @@ def _idx(path: Path) -> AnyArray:
     shape = struct.unpack(f">{ranks}I", content[4 : 4 + 4 * ranks])
     numbers = np.frombuffer(content[4 + 4 * ranks :], _IDX_TYPES[kind])
     if math.prod(shape) != len(numbers):
-        raise ValueError(f"{len(numbers)} numbers, where {' x '.join(map(str, shape))} are announced")
+        raise ValueError(f"{counted(len(numbers), 'number')}, where {' x '.join(map(str, shape))} are announced")
     found: AnyArray = numbers.reshape(shape)
     return found
 
@@ -148,7 +149,7 @@ def _inputs(found: AnyArray, dims: tuple[int, ...], asked: TrainingSet) -> AnyAr
     name = asked.named or asked.inputs
     if found.ndim < 2 or math.prod(found.shape[1:]) != math.prod(dims) or not len(found):
         has, wants = " x ".join(map(str, found.shape)), " x ".join(map(str, dims))
-        raise ModelFileError(f"{FIELD}: {name} has {has} numbers; the network takes samples x {wants}")
+        raise ModelFileError(f"{FIELD}: {name} is {has}; the network takes samples x {wants}")
     if found.dtype.kind in "ui" and found.dtype != np.uint8:
         if found.min() < 0 or found.max() > 255:
             raise ModelFileError(f"{FIELD}: {name}: whole numbers from {found.min()} to {found.max()}; 0 to 255 fit")
@@ -166,7 +167,8 @@ def _labels(found: AnyArray | None, count: int, classes: int, asked: TrainingSet
             remedy="give `labels`, or `loss: mean_squared_error`",
         )
     if found.shape != (count,) or found.dtype.kind not in "ui":
-        raise ModelFileError(f"{FIELD}: labels of shape {found.shape}, type {found.dtype}; {count} classes are wanted")
+        wanted = counted(count, "class", "classes")
+        raise ModelFileError(f"{FIELD}: labels of shape {found.shape}, type {found.dtype}; wanted: {wanted}")
     if found.min() < 0 or found.max() >= classes:
         raise ModelFileError(
             f"{FIELD}: classes from {found.min()} to {found.max()}; the network has {classes}, from 0 on"

@@ -19,6 +19,7 @@ from orchestrator.analysis.comparison.metrics import MIN_BLOCKS
 from orchestrator.analysis.comparison.ratio import Estimate
 from orchestrator.analysis.comparison.verdict import CONFIDENCE, POWER, bounds
 from orchestrator.analysis.student_t import t_quantiles
+from orchestrator.model.quantity import counted
 
 Verdict = Literal["reproduced", "different", "not decided", "not comparable"]
 CIRCULAR = {
@@ -95,7 +96,8 @@ def judge_by_memory(own: Bounds, others: Sequence[Bounds]) -> Judged:
         agree += low.memory < high.memory and low.not_run <= high.ran
         differ += low.memory < high.memory and high.not_run <= low.ran
     apart = sum(one.memory != own.memory for one in others)
-    text = f"{own.memory / 1e9:.3g} GB, {own.ran:.10g}; {agree} of {apart} devices with other memory are as expected"
+    apart_ones = counted(apart, "device")
+    text = f"{own.memory / 1e9:.3g} GB, {own.ran:.10g}; {agree} of {apart_ones} with other memory are as expected"
     if not apart:
         return Judged("not comparable", "no other device of this experiment has more memory or less, and a known limit")
     return Judged("different" if differ else "reproduced" if agree == apart else "not decided", text)
@@ -131,7 +133,7 @@ def judge_all_same(same: int, of: int) -> Judged:
     if low > CHANGED:
         return Judged("different", text)
     enough = ceil(log(beyond) / log(1 - CHANGED))
-    return Judged("not decided", f"{text}; without a change {enough} examples decide")
+    return Judged("not decided", f"{text}; without a change {counted(enough, 'example decides', 'examples decide')}")
 
 
 def judge_crossing(pays: Sequence[PaysFrom]) -> Judged:

@@ -22,6 +22,7 @@ from orchestrator.model.axes import settings
 from orchestrator.model.errors import NoData, NotComparable, UnknownName
 from orchestrator.model.job import Cell
 from orchestrator.model.power import SHORTEST_LOAD_S
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import DoubtCode, Outcome
 
 from .figure import OurDevice
@@ -94,12 +95,14 @@ class Finder:
         ]
         had = [(fast, slow) for fast, slow in pairs if fast.value and slow.value]
         if len(had) < len(names):
-            return Ours(None, why_not=f"a mean over {len(names)} networks, of which ours has {len(had)}"), Ours(None)
+            of = f"a mean over {counted(len(names), 'network')}, of which ours has {len(had)}"
+            return Ours(None, why_not=of), Ours(None)
         rounds = [_by_round(fast, slow) for fast, slow in had]
         shared = [key for key in rounds[0] if all(key in each for each in rounds)]
         means = [rounds[0][key][0]._replace(value=fmean(each[key][1] for each in rounds)) for key in shared]
         mean = fmean((slow.value or 0) / (fast.value or 1) for fast, slow in had)
-        return Ours(1.0, [each._replace(value=1.0) for each in means], f"{len(names)} networks"), Ours(mean, means)
+        ones = [each._replace(value=1.0) for each in means]
+        return Ours(1.0, ones, counted(len(names), "network")), Ours(mean, means)
 
     def best(self, device: OurDevice, keys: Keys, axis: str) -> Best | str:
         """The best value of an axis with all others, or why there is none."""

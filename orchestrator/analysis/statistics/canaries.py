@@ -10,6 +10,7 @@ from statistics import median
 from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import Outcome
 
 CHANGE_SHARE = 0.05
@@ -74,6 +75,7 @@ def _classify(change: Sequence[float]) -> tuple[CanaryWord, str]:
         return CanaryWord.FEW, f"{len(change)} went well; {MIN_CANARIES} or more tell"
     worst = max(range(len(change)), key=lambda i: abs(change[i]))
     if abs(change[worst]) <= CHANGE_SHARE:
-        return CanaryWord.STEADY, f"all {len(change)} canaries within {abs(change[worst]):.1%} of their median"
+        of = counted(len(change), "canary", "canaries")
+        return CanaryWord.STEADY, f"all {of} within {abs(change[worst]):.1%} of their median"
     trend = f"first {change[0]:+.1%}, last {change[-1]:+.1%}"
     return CanaryWord.CHANGED, f"canary {worst + 1} of {len(change)} is {change[worst]:+.1%} off their median ({trend})"

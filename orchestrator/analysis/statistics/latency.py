@@ -29,7 +29,7 @@ class Latency(Model):
     min_ms: float
     """The least of all samples."""
     p90_ms: float | None
-    """Median over blocks of the blocks' 90th percentiles; None where the median is not told."""
+    """Median over blocks of the blocks' 90th percentiles; None where the median, or one of them, is not told."""
     p99_ms: float | None
 
 
@@ -46,6 +46,12 @@ def latency(blocks: Sequence[Times], *, watched: bool = False) -> Latency | None
         unresolved=why_not,
         mad_ms=median(block.mad_ms for block in blocks),
         min_ms=min(block.min_ms for block in blocks),
-        p90_ms=None if why_not else median(block.p90_ms for block in blocks),
-        p99_ms=None if why_not else median(block.p99_ms for block in blocks),
+        p90_ms=None if why_not else _median([block.p90_ms for block in blocks]),
+        p99_ms=None if why_not else _median([block.p99_ms for block in blocks]),
     )
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    """Return the median of what all blocks tell."""
+    told = [value for value in values if value is not None]
+    return median(told) if len(told) == len(values) else None

@@ -20,6 +20,7 @@ from math import sqrt
 import numpy as np
 
 from orchestrator.analysis.student_t import Array
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import Doubt, DoubtCode
 
 SERIAL_BLOCKS = 6
@@ -66,7 +67,8 @@ def alike_doubt(values: Sequence[float]) -> Doubt | None:
     correlation = max(float(_correlations(rows)[0]), float(_lag_one(rows - rows.mean())[0]))
     if correlation * sqrt(n) < ALIKE_DEVIATIONS:
         return None
-    worth = f"{n} blocks tell as much as {max(1, round(n * float(_left(np.array(correlation)))))} independent ones"
+    left = max(1, round(n * float(_left(np.array(correlation)))))
+    worth = f"{counted(n, 'block tells', 'blocks tell')} as much as {counted(left, 'independent one')}"
     return Doubt(code=DoubtCode.ALIKE_BLOCKS, detail=f"correlation {correlation:.1f} of a block with the next: {worth}")
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from orchestrator.analysis.student_t import t_quantile
 from orchestrator.figures import Times
 from orchestrator.model.base import Model
+from orchestrator.model.quantity import counted
 
 from .intervals import range_coverage
 
@@ -83,7 +84,7 @@ def stability(blocks: Sequence[Times]) -> Stability:
     ):
         if reason:
             return Stability(verdict=verdict, reason=reason)
-    return Stability(verdict=Verdict.STABLE, reason=f"no change over {len(blocks)} blocks, one level")
+    return Stability(verdict=Verdict.STABLE, reason=f"no change over {counted(len(blocks), 'block')}, one level")
 
 
 def _few(blocks: int) -> str:
@@ -161,7 +162,7 @@ def _two_levels(medians: Sequence[float]) -> str:
     if split.high - split.low < LEVELS_GAP * split.low or split.t < least:
         return ""
     low, high = median(ordered[: split.at]), median(ordered[split.at :])
-    return f"two levels: {low:.3g} ms ({split.at} of {n} blocks) and {high:.3g} ms"
+    return f"two levels: {low:.3g} ms ({split.at} of {counted(n, 'block')}) and {high:.3g} ms"
 
 
 def _two_within(blocks: Sequence[Times]) -> str:
@@ -170,7 +171,7 @@ def _two_within(blocks: Sequence[Times]) -> str:
     if 2 * len(found) <= len(blocks):
         return ""
     low, high = (median(each[i] for each in found) for i in (0, 1))
-    return f"two levels within {len(found)} of {len(blocks)} blocks: {low:.3g} ms and {high:.3g} ms"
+    return f"two levels within {len(found)} of {counted(len(blocks), 'block')}: {low:.3g} ms and {high:.3g} ms"
 
 
 def _levels_of(samples: Sequence[float]) -> tuple[float, float] | None:

@@ -8,7 +8,7 @@ from .matrix import Matrix
 from .measure import Measure, Quantity
 from .placement_rules import PlacementRules, PolicyName
 from .published import Finding, Place, Published, PublishedTable
-from .sampling import LEAST_BLOCKS, SETUP_S, SUSTAINED_MARGIN, Sampling
+from .sampling import LEAST_BLOCKS, MOST_SAMPLES, SETUP_S, SUSTAINED_MARGIN, Sampling
 from .sides import BASELINE, CANDIDATE, Side, SideName, Sides
 from .strategy import LimitSearch, StrategyChoice
 from .study import Study, StudyTable

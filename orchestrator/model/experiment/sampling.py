@@ -12,6 +12,8 @@ from orchestrator.model.quantity import Rest, Seconds, Share
 SETUP_S = 30.0
 SUSTAINED_MARGIN = 0.1
 """The time that a sustained block needs beyond rest and load: seconds, and a share (the last inference may be slow)."""
+MOST_SAMPLES = 100_000
+"""The most samples of a block; under a longer load each is the mean of several, so that its record can be kept."""
 LEAST_BLOCKS = 12
 """Good blocks with which a target can be met: fewer show too badly how alike they are to decide when to stop."""
 
@@ -35,8 +37,8 @@ class Sampling(Model):
     warmup_stable: Share | None = None
     """Go on warming up until the last five inferences agree within this share: `2 %`; at most 30 times `warmup`,
     and at least 30 inferences, more."""
-    samples: int = Field(default=5, ge=1, le=100_000)
-    """Timed samples of a block, at least; each is one inference, or a stream of `frames`."""
+    samples: int = Field(default=5, ge=1, le=MOST_SAMPLES)
+    """Timed samples of a block, at least: inferences, or streams of `frames`; means of several beyond 100000."""
     frames: int = Field(default=1, ge=1, le=100_000)
     """Frames of a sample. 1: a sample is one inference, and its time the latency. More: they are handed to the device
     back to back, nobody waits for one before the next, and what is measured is the throughput in frames per second."""

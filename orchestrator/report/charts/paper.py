@@ -178,7 +178,8 @@ def _axis(name: str, dots: Sequence[Dot]) -> str:
     sample = "answer" if any(QUANTITIES[each].table == "tokens" for each in told & QUANTITIES.keys()) else "inference"
     title = TITLES.get(metric, name).replace("SAMPLE", sample)
     words = [title, f"({basis})" if basis and basis not in title.split() else ""]
-    return ", ".join(filter(None, (" ".join(filter(None, words)), dots[0].unit.replace("1/s", "per s"))))
+    unit = dots[0].unit and (" per s" if dots[0].unit == "1/s" else f", {dots[0].unit}")
+    return " ".join(filter(None, words)) + unit
 
 
 def _names(results: Sequence[Result]) -> list[str]:

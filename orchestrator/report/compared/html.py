@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 from orchestrator.report.parts.links import Links
 
 from .content import TITLES, Content, answer, headline, notes, ordered, usable, word
 from .table import table
 
-FOLDER = Path(__file__).parent.parent
 MOST_EXPERIMENTS = 12
 
 
 def as_html(content: Content, pages: str = "") -> str:
     """The page; every name in it is escaped. `pages`: the address of the farm's pages, where it is known: experiments
     and devices lead there."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # the other forms do not need it
-    from markupsafe import Markup, escape
+    from markupsafe import Markup, escape  # the other forms need neither
+
+    from orchestrator.report.templates import FOLDER, environment
 
     section, links = table(content), Links(pages)
     form = "".join('<td class="n">%s</td>' if column.number else "<td>%s</td>" for column in section.columns)
@@ -37,22 +36,19 @@ def as_html(content: Content, pages: str = "") -> str:
         # a loop of the template takes three times as long
         cells = Markup(form % (device(row.device, texts[0]), *map(escaped, texts[1:])))  # noqa: S704
         groups[word(row)].append((number in section.bad, cells))
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("compared.html.j2").render(
-        a=content.a,
-        b=content.b,
-        css=Markup((FOLDER / "report.css").read_text()),  # noqa: S704  (our own file)
-        told=(usable(content), answer(content)),
-        facts=headline(content),
-        notes=notes(content),
-        section=section,
-        links=links,
-        sides=[links.some(each, MOST_EXPERIMENTS) for each in content.experiments],
-        groups=[(rank, name, found) for rank, name in TITLES.items() if (found := groups[rank])],
+    return (
+        environment()
+        .get_template("compared.html.j2")
+        .render(
+            a=content.a,
+            b=content.b,
+            css=Markup((FOLDER / "report.css").read_text()),  # noqa: S704  (our own file)
+            told=(usable(content), answer(content)),
+            facts=headline(content),
+            notes=notes(content),
+            section=section,
+            links=links,
+            sides=[links.some(each, MOST_EXPERIMENTS) for each in content.experiments],
+            groups=[(rank, name, found) for rank, name in TITLES.items() if (found := groups[rank])],
+        )
     )

@@ -6,7 +6,6 @@ from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from orchestrator.analysis.history import Change, History, Trail
@@ -15,6 +14,7 @@ from orchestrator.report import wording
 from orchestrator.report.drawing import to_svg
 from orchestrator.report.parts.links import Links
 from orchestrator.report.section import Column, Section
+from orchestrator.report.templates import environment
 
 from .series import series_chart
 
@@ -55,17 +55,6 @@ def history_page(history: History, pages: str = "") -> str:
             charts=charts_of(history, charts),
             unreal=sorted({word for trail in history.trails if (word := unreal(trail.source))}),
         )
-    )
-
-
-def environment() -> Environment:
-    """Escapes every name that comes from outside."""
-    return Environment(
-        loader=FileSystemLoader([FOLDER, FOLDER.parent]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
     )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from math import expm1
+
 from orchestrator.analysis.comparison import Compared
 from orchestrator.nightly import NightRow
 from orchestrator.report import wording
 from orchestrator.report.compared.table import figure, verdict_words
 from orchestrator.report.parts.links import Links
 from orchestrator.report.section import Column, Section
+from orchestrator.report.templates import environment
 
 from .heat import heat_maps, ratio_picture, reach
-from .history import charts_of, css, date, environment, unreal
+from .history import charts_of, css, date, unreal
 from .morning import Group, Morning, charted, grouped, headline, next_steps, raw_records, row_device, tiles, usable
 
 MOST_ROWS = 30
@@ -22,7 +25,7 @@ NOTE = (
     "Candidate over baseline: the change, with its interval, of 95 % for that row alone; repeated: the change that a "
     "second measurement found; then what the blocks of both sides came to (medians)."
 )
-DRAWN = "Drawn: the change as a dot on its interval; grey is the margin within which sides are the same."
+DRAWN = "Drawn: the change as a dot on its interval, cut at the edge; grey is the margin where sides are the same."
 CHANGES = (
     Column("night"), Column("device"), Column("what"), Column("change", True), Column("whose"), Column("because"),
     Column("what else changed"),
@@ -50,7 +53,7 @@ def morning_page(found: Morning, pages: str = "") -> str:
             tiles=tiles(found),
             steps=next_steps(found),
             groups=[_group(found, name, rows, scale, links) for name, rows in told.items()],
-            scale=f"{100 * scale:.0f}",
+            ends=f"{100 * expm1(-scale):.0f} % to {100 * expm1(scale):+.0f} %",
             note=f"{NOTE} {DRAWN}",
             links=links,
             missing=_missing(found, links),

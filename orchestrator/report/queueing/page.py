@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
 from orchestrator.queueing.capacity import Point
@@ -19,10 +19,10 @@ from orchestrator.queueing.spec import QueueingSpec
 from orchestrator.report.drawing import Chart, to_svg
 from orchestrator.report.parts.links import Links
 from orchestrator.report.section import Column, Section
+from orchestrator.report.templates import FOLDER, environment
 
 from . import charts
 
-FOLDER = Path(__file__).parents[1]
 UNREAL = ("virtual", "replay", "simulated")
 MS_PER_S = 1000.0
 TIMES = (
@@ -87,11 +87,7 @@ def queueing_page(told: Told, pages: str = "") -> str:
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
-    return environment.get_template("queueing/queueing.html.j2")
+    return environment().get_template("queueing/queueing.html.j2")
 
 
 def _svg(chart: Chart) -> Markup:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import subprocess
 import threading
 from itertools import pairwise
@@ -77,6 +78,21 @@ def test_load_lasts_as_long_as_asked(agent: Agent) -> None:
 def test_load_has_as_many_samples_as_asked(agent: Agent) -> None:
     run = agent.run(small("cpu"), {"x": vector(1)}, "--samples", 40, "--load-ms", 1)
     assert run.events[-1].samples >= 40
+
+
+def test_short_inferences_of_a_load_are_told_by_means(agent: Agent, seed: int) -> None:
+    """As many a sample as last what was asked by the fastest sample before; none overlap, and a warm-up is single."""
+    draw = random.Random(seed)
+    least_us, stream = draw.randint(200, 2000), draw.choice([1, 3])
+    options = ("--warmup", 3, "--samples", 5, "--load-ms", 20, "--inferences", stream, "--least-sample-us", least_us)
+    run = agent.run(small(draw.choice(["cpu", "opencl"])), {"x": vector(1)}, *options)
+    told, least = run.all("sample"), 1
+    assert run.events[-1].samples == len(told) - 3
+    for sample in told:
+        assert sample.mean_of == (least if sample.phase == "timed" else 1) and sample.inferences == stream
+        least = max(least, 1 + least_us * 1000 // max(1, sample.duration_ns))
+    for one, two in pairwise(told):
+        assert one.start_ns + (one.duration_ns - 1) * one.mean_of <= two.start_ns
 
 
 def test_warm_up_goes_on_until_five_agree(agent: Agent) -> None:

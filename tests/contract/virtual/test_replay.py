@@ -118,6 +118,14 @@ def test_a_slow_build_is_slow_in_what_is_replayed_too(replaying: tuple[Adb, Cont
     control.clear(name)
 
 
+def test_short_latencies_of_a_load_are_replayed_by_means(run: Any) -> None:
+    lines = [json.loads(line) for line in run("--samples 1 --load-ms 200 --least-sample-us 40000").splitlines()]
+    told = [line for line in lines if line["event"] == "sample"]
+    assert [(line["duration_ns"], line.get("mean_of", 1)) for line in told] == [
+        (20_000_000, 1), *[(25_000_000, 3)] * 3,
+    ]  # fmt: skip
+
+
 def test_its_power_is_the_recorded_one(replaying: tuple[Adb, ControlClient, str], run: Any) -> None:
     adb, control, name = replaying
     pid = json.loads(run(f"--samples 1 --load-ms 200000 --marker replay/1 --journal {RUN}/j --detach"))["pid"]

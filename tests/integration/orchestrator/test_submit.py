@@ -255,7 +255,7 @@ def test_a_set_comes_to_as_many_blocks_as_it_has_shards(desk: Desk, tmp_path: Pa
 def test_sets_that_cannot_be_used_are_refused_at_once(desk: Desk, tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=r"labels\.txt has 9 labels, set\.npy 10 examples"):
         desk.submit(make.experiment(workload=examples(tmp_path, 10, labels=9)))
-    with pytest.raises(SpecError, match=r"1001 examples in shards of 1 are 1001 blocks(.|\n)*`shard: 2` or more"):
+    with pytest.raises(SpecError, match=r"1,001 examples in shards of 1 are 1,001 blocks(.|\n)*`shard: 2` or more"):
         desk.submit(make.experiment(workload=examples(tmp_path, 1001, shard=1)))
     with pytest.raises(ModelFileError, match=r"set\.npy: 9 examples are no multiple of the batch, 2"):
         desk.submit(make.experiment(workload=examples(tmp_path, 9, shard=4), matrix=Matrix(batch=(2,))))
@@ -286,7 +286,7 @@ def test_sets_for_networks_without_a_prediction_an_example_are_refused_at_once(d
         desk.submit(asked(["Relu"], (4, 3)))
     with pytest.raises(ModelFileError, match=r"own has 2 outputs \(y0, y1\); predictions are read from one"):
         desk.submit(asked(["Relu", "Tanh"], (1, 3)))
-    with pytest.raises(ModelFileError, match="own gives 1 numbers for 1 examples"):
+    with pytest.raises(ModelFileError, match="own gives 1 number for 1 example"):
         desk.submit(asked(["Relu"], (1, 1)))
     assert desk.ledger.experiments() == []
     (job,) = desk.submit(asked(["Relu"], (4, 3), batch=4)).expansion.jobs

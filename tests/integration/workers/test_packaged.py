@@ -35,7 +35,7 @@ from workers.devices.install import file_sha256
 from workers.devices.workstation import CPU_SERIAL
 from workers.engines import Engine, Engines, Host, Work
 from workers.engines.agent import AgentRun
-from workers.engines.packaged import Environment, PackagedEngine
+from workers.engines.packaged import Environment, PackagedEngine, drive
 from workers.engines.packaged.base import IN_USE_S, KEPT
 from workers.engines.packaged.program import DrivenProgram
 
@@ -302,6 +302,21 @@ def test_what_waits_for_its_device_is_kept(here: Runner, tmp_path: Path, seed: i
     assert left == {f"drawn-{place}" for place, age in enumerate(ages) if place < KEPT - 1 or age < IN_USE_S}
 
 
+def test_short_runs_of_a_load_are_told_by_means(seed: int) -> None:
+    calls, least_ns = [0], random.Random(seed).randint(20_000, 500_000)
+
+    def run() -> None:
+        calls[0] += 1
+
+    told, runs = drive.take(run, 3, 5_000_000, least_ns, lambda **_: None), 1
+    assert calls[0] == sum(each[2] for each in told)
+    for _, mean_ns, count in told:
+        assert count == runs
+        runs = max(runs, 1 + least_ns // max(1, mean_ns))
+    for (start_ns, mean_ns, count), after in pairwise(told):
+        assert start_ns + (mean_ns - 1) * count <= after[0]
+
+
 def test_no_spoilt_result_is_a_figure(engines: Engines, here: Runner, seed: int) -> None:
     """A driver's result, cut or changed at random, gives its samples as they were, or a refusal."""
     rng, member = random.Random(seed), here.bench.fleet.member(CPU_SERIAL)
@@ -310,9 +325,9 @@ def test_no_spoilt_result_is_a_figure(engines: Engines, here: Runner, seed: int)
     )
     program = engines.engine("onnxruntime").prepare(Work(given, member, lambda: None, lambda *_: None))
     assert isinstance(program, DrivenProgram)
-    samples = np.array([[10, 5], [20, 7]], np.int64)
+    samples = np.array([[10, 5, 1], [20, 7, 1]], np.int64)
     file = io.BytesIO()
-    np.savez(file, warmup=np.zeros((0, 2), np.int64), timed=samples)
+    np.savez(file, warmup=np.zeros((0, 3), np.int64), timed=samples)
     whole, refused = file.getvalue(), 0
     words = json.dumps({"version": "1", "device": "CPU", "threads": 1, "setup": []})
     for _ in range(2000):

@@ -103,7 +103,7 @@ def _watched(script: str) -> Experiment:
 def test_waiting_ends_with_the_jobs_with_its_time_or_with_an_error() -> None:
     line = """echo '{"done": %d, "total": 2, "waiting": ""}'; """
     assert _watched(line % 1 + line % 2).wait(progress=False).id == "x-1"
-    with pytest.raises(TimeoutError, match="1 of 2 jobs are"):
+    with pytest.raises(TimeoutError, match="1 of 2 jobs"):
         _watched(line % 1 + "exit 124").wait(progress=False, timeout="1 s")
     with pytest.raises(CommandFailed, match="no farm runs"):
         _watched("echo error: no farm runs >&2; exit 1").wait(progress=False)

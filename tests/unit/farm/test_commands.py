@@ -168,7 +168,7 @@ def test_a_ledger_is_checked_copied_and_put_back(farm: Run, tmp_path: Path) -> N
     with Ledger(Settings(state=tmp_path / ".farm").ledger) as ledger:
         ledger.submit("first-1", make.many(1), [make.job()])
     assert farm("ledger", "backup", "copy")[:2] == (0, f"copy, {(tmp_path / 'copy').stat().st_size} bytes, is whole: "
-                                                    "1 experiments, 1 jobs, 0 records\n")  # fmt: skip
+                                                    "1 experiment, 1 job, 0 records\n")  # fmt: skip
     assert "is there already" in farm("ledger", "backup", "copy")[2]
     assert json.loads(farm("ledger", "backup", "copy", "--force", "--json")[1])["jobs"] == 1
     assert json.loads(farm("ledger", "check", "--json")[1])["faults"] == []

@@ -63,6 +63,24 @@ def test_percentiles_of_a_cell_are_those_of_its_median_block() -> None:
     assert (found.median_ms, found.p90_ms, found.p99_ms, found.min_ms, found.samples) == (2.0, 2.0, 2.0, 1.9, 1020)
 
 
+def test_means_of_several_inferences_have_no_percentiles(seed: int) -> None:
+    """Whatever is grouped by whom: medians are near those of single ones, inferences are counted, percentiles are not
+    told, neither where only some blocks are means."""
+    draw = np.random.default_rng(seed)
+    count, runs = int(draw.integers(5, 50)), int(draw.integers(2, 40))
+    groups = draw.normal(5, 0.01, (count, runs))
+    single = record(cell(), list(groups.ravel()))
+    means = record(cell(), list(groups.mean(axis=1)))
+    samples = [each.model_copy(update={"mean_of": runs if each.phase == "timed" else 1}) for each in means.samples]
+    made = [figures_of(each, cell()) for each in (single, means.model_copy(update={"samples": tuple(samples)}))]
+    one, of = made[0].times, made[1].times
+    assert one and of and one.p99_ms and (of.p90_ms, of.p99_ms) == (None, None)
+    assert made[0].inferences == made[1].inferences == count * runs
+    assert of.median_ms == pytest.approx(one.median_ms, abs=0.05)
+    found = latency([one, of])
+    assert found and found.median_ms and (found.p90_ms, found.p99_ms) == (None, None)
+
+
 def test_whole_milliseconds_are_told() -> None:
     assert mean_of([5.0, 6.0]).whole and not mean_of([5.0, 6.5]).whole
 

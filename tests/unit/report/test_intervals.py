@@ -148,7 +148,7 @@ def test_alike_blocks_are_doubted_and_independent_ones_are_not(seed: int) -> Non
     assert np.mean([alike_doubt(row) is not None for row in sticking]) > 0.4, "by ranks alone 0.38, both 0.48"
     assert alike_doubt([]) is None and alike_doubt([3.0] * 9) is None
     doubt = alike_doubt([float(number) for number in range(10)])
-    assert doubt is not None and doubt.detail.endswith("10 blocks tell as much as 1 independent ones")
+    assert doubt is not None and doubt.detail.endswith("10 blocks tell as much as 1 independent one")
 
 
 def test_a_ratio_is_told_however_wide_its_interval_is(seed: int) -> None:

@@ -71,6 +71,14 @@ def test_times_that_are_to_differ_are_not_judged(mode: str) -> None:
         assert find_doubts(asked, PHONE, timed, (COOL,), resumed=False) == ()
 
 
+@pytest.mark.parametrize("mode", ["steady", "sustained"])
+def test_means_over_runs_are_told(mode: str) -> None:
+    asked = job().model_copy(update={"sampling": Sampling().model_copy(update={"mode": mode})})
+    grouped = [each.model_copy(update={"mean_of": 1200}) for each in STEADY[:3]]
+    (found,) = find_doubts(asked, PHONE, [*grouped, *STEADY], (COOL,), resumed=False)
+    assert (found.code, "up to 1,200 inferences" in found.detail) == (DoubtCode.MEAN_OF_RUNS, True)
+
+
 def test_warm_up_is_not_judged() -> None:
     slow = Sample(seq=0, t_ns=0, index=0, phase="warmup", start_ns=0, duration_ns=10**9)
     assert codes([slow, *STEADY]) == []

@@ -13,6 +13,7 @@ import adbutils
 
 from kernels.errors import checkpoint
 from orchestrator.model.errors import AdbDown, DeviceSick, DeviceSlow, ServiceDown, TransportLost, Unsupported
+from orchestrator.model.quantity import counted
 from workers.connection import batch
 from workers.connection.addresses import by_call
 from workers.connection.base import ShellResult
@@ -59,7 +60,8 @@ class AdbConnection:
         found = batch.split(self._run(batch.script(commands, mark, guard), deadline_s, mark, len(commands)), mark)
         if len(found) not in (len(commands), guard):
             raise DeviceSick(
-                f"unreadable answer: {len(found)} of {len(commands)} commands ended: {quote(commands[0])[:200]}; ...",
+                f"unreadable answer: {len(found)} of {counted(len(commands), 'command')} ended: "
+                f"{quote(commands[0])[:200]}; ...",
                 device=self.serial,
                 remedy="restart the phone's adbd (replug it), then look at what it prints",
             )

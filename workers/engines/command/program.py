@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator.model.event import Event, Line, Sample
 from orchestrator.model.experiment.engine_settings import Unread
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import Doubt
 from workers.engines.agent import PrintedProgram, came_one_by_one, last_words, lines_of, placed, raise_failure
 from workers.engines.engine import Verdict
@@ -41,7 +42,7 @@ class CommandProgram(PrintedProgram):
             return [run]
         found, wanted = printed.samples(lines), self.job.sampling.samples if self.runs_once else 1
         if len(found) != wanted:
-            raise Unread(f"{len(found)} samples were printed, and {wanted} expected")
+            raise Unread(f"{counted(len(found), 'sample was', 'samples were')} printed, and {wanted} expected")
         samples = placed(run, found)
         if self.runs_once and came_one_by_one(run, found):
             self.load = (samples[0].start_ns, found[-1].t_ns)

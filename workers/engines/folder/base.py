@@ -17,6 +17,7 @@ from orchestrator.model.event import Line
 from orchestrator.model.experiment import Workload
 from orchestrator.model.experiment.engine_settings import Unread
 from orchestrator.model.job import Job
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import Doubt, Outcome
 from workers.engines.engine import Engine, Work
 
@@ -38,10 +39,11 @@ class FolderEngine(Engine):
     """True if it is given the folder of the model's file."""
     doubts: ClassVar[Mapping[str, str]] = {
         "unverified": "the tool writes no outputs: check the model by a tool that does, before its times count",
-        "mean_of_runs": "the tool tells the mean alone: blocks show what varies, nothing shows what varies within one",
         "zero_weights": "the tool times a network whose weights are all zero, with its halves where it has them",
         "placed": "the tool prints when all is over: power and energy are those of the time right before",
     }
+    own_doubts: ClassVar[tuple[str, ...]] = ("unverified",)
+    """Those that its results have in any case."""
     causes: ClassVar[Mapping[str, Outcome]] = {"killed": Outcome.KILLED}
 
     @abstractmethod
@@ -62,7 +64,7 @@ class FolderEngine(Engine):
             raise Unread(f"its output is not of the form that is known: {type(e).__name__}: {e}"[:300]) from e
         wanted = told.warmup + (1 if told.mean_of > 1 else asked.samples)
         if len(told.samples) != wanted:
-            raise Unread(f"it told {len(told.samples)} samples, and {wanted} were asked for")
+            raise Unread(f"it told {counted(len(told.samples), 'sample')}, and {wanted} were asked for")
         return told
 
     def facts(self, device: DeviceFacts) -> EngineFacts:
@@ -122,10 +124,6 @@ class FolderEngine(Engine):
         """Return what the tool must be told of the model's file, beside the values of axes. Raises Unsupported."""
         return {}
 
-    def own_doubts(self, told: Told) -> tuple[str, ...]:
-        """Return the doubts that its results have in any case."""
-        return ("unverified", *(("mean_of_runs",) if told.mean_of > 1 else ()))
-
-    def judged(self, told: Told, *, with_power: bool) -> tuple[Doubt, ...]:
+    def judged(self, *, with_power: bool) -> tuple[Doubt, ...]:
         """Return the doubts about a block."""
-        return tuple(self.doubt(word) for word in (*self.own_doubts(told), *(("placed",) * with_power)))
+        return tuple(self.doubt(word) for word in (*self.own_doubts, *(("placed",) * with_power)))

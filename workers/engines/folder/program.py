@@ -113,4 +113,4 @@ class FolderProgram(PrintedProgram):
             }
             said = f"{self.what}: {self.unread}{last_words(lines)}"
             raise_failure(cause, said, self.serial, remedy or remedies[cause])
-        return Verdict(doubts=self.tool.judged(self.result, with_power=self.job.measures_power))
+        return Verdict(doubts=self.tool.judged(with_power=self.job.measures_power))

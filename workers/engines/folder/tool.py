@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from orchestrator.model.device import Api, EngineAxis, Precision
 from orchestrator.model.event import Line
 from orchestrator.model.experiment.engine_settings import PrintedSample, Unread
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import Doubt
 
 TOKENS = EngineAxis(name="tokens", help="tokens of a sample", default=128, bounds=(1, 1 << 20))
@@ -89,14 +90,14 @@ class Tool(Protocol):
     def takes_folder(self) -> bool: ...
     def arguments(self, asked: Asked, /) -> list[str]: ...
     def read(self, lines: Sequence[Line], asked: Asked, /) -> Told: ...
-    def judged(self, told: Told, *, with_power: bool) -> tuple[Doubt, ...]: ...
+    def judged(self, *, with_power: bool) -> tuple[Doubt, ...]: ...
 
 
 def one_match(pattern: str, lines: Sequence[Line], what: str) -> re.Match[str]:
     """Return the only line that an expression matches from its begin to its end. Raises Unread."""
     found = [(line, match) for line in lines if (match := re.fullmatch(pattern, line.text.rstrip()))]
     if len(found) != 1:
-        raise Unread(f"{what}: {len(found)} lines tell it, and one should")
+        raise Unread(f"{what}: {counted(len(found), 'line tells', 'lines tell')} it, and one should")
     if not found[0][0].whole:
         raise Unread(f"{what}: the output ends within its line")
     return found[0][1]

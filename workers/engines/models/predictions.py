@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from kernels.frontend.input_file import Arrays
 from orchestrator.model.errors import SpecError
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import Predictions
 
 MOST = 5
@@ -22,7 +23,7 @@ def predictions(outputs: Arrays, examples: range) -> Predictions:
     """
     if len(outputs) != 1:
         raise SpecError(
-            f"the network has {len(outputs)} outputs ({', '.join(outputs)}); predictions are read from one",
+            f"the network has {counted(len(outputs), 'output')} ({', '.join(outputs)}); predictions are read from one",
             remedy="export the model with its scores as the only output",
         )
     scores = next(iter(outputs.values())).astype(np.float64).reshape(len(examples), -1)

@@ -20,7 +20,7 @@ from kernels.ir.graph import Graph
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api, DeviceFacts, EngineAxis, EngineFacts, Precision
 from orchestrator.model.errors import SetupError, SpecError, Unsupported
-from orchestrator.model.experiment import Sampling
+from orchestrator.model.experiment import MOST_SAMPLES, Sampling
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.record import Outcome
 from workers.devices.install import file_sha256
@@ -258,6 +258,7 @@ def _counts(sampling: Sampling) -> str:
             "warmup": sampling.warmup,
             "warmup_stable": sampling.warmup_stable or 0.0,
             "load_ns": round(sampling.load * 1e9),
+            "least_ns": round(sampling.load * 1e9 / MOST_SAMPLES),
         }
     )
 

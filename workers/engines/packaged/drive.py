@@ -1,9 +1,10 @@
 """Run one model with one engine in the engine's own Python, as a block of the farm; no part of the farm is imported.
 
 Beside this file lie `driver.py` of the engine, `settings.json`, `inputs.npz` and the model's files; the command line
-has how often it runs, in JSON. The outputs and the samples (int64: start and duration in ns, CLOCK_BOOTTIME; of an
-answer also the time of each token, then the number of each) go to `result.npz` in $TMPDIR. Standard output gets one
-JSON object a line: what loaded, how far it is, or why it cannot run; what libraries print goes to standard error.
+has how often it runs, in JSON. The outputs and the samples (int64: start and duration in ns, CLOCK_BOOTTIME; then the
+runs of which it is the mean; of an answer the time of each token, then the number of each) go to `result.npz` in
+$TMPDIR. Standard output gets one JSON object a line: what loaded, how far it is, or why it cannot run; what libraries
+print goes to standard error.
 """
 
 from __future__ import annotations
@@ -42,10 +43,13 @@ def load_driver(path: Path) -> Any:
     return module
 
 
-def timed(run: Run, samples: list[Sample]) -> None:
-    began = now_ns()
-    told = run()
-    samples.append(told or (began, now_ns() - began))
+def timed(run: Run, samples: list[Sample], runs: int = 1) -> None:
+    first, told, took = now_ns(), None, 0
+    for _ in range(runs):
+        began = now_ns()
+        told = run()
+        took += now_ns() - began
+    samples.append(told or (first, round(took / runs), runs))
 
 
 def warm_up(run: Run, count: int, stable: float) -> list[Sample]:
@@ -61,12 +65,13 @@ def warm_up(run: Run, count: int, stable: float) -> list[Sample]:
     return samples
 
 
-def take(run: Run, count: int, load_ns: int, tell: Callable[..., None]) -> list[Sample]:
-    """`count` samples at least, and for `load_ns` at least."""
+def take(run: Run, count: int, load_ns: int, least_ns: int, tell: Callable[..., None]) -> list[Sample]:
+    """`count` samples at least, and for `load_ns` at least; of runs shorter than `least_ns` means of several."""
     samples: list[Sample] = []
-    told, began = 0, now_ns()
+    told, began, runs = 0, now_ns(), 1
     while len(samples) < count or now_ns() - began < load_ns:
-        timed(run, samples)
+        timed(run, samples, runs)
+        runs = max(runs, 1 + least_ns // max(1, samples[-1][1]))
         if now_ns() - told > PROGRESS_NS:
             told = now_ns()
             tell(done=len(samples), last_ms=samples[-1][1] / 1e6)
@@ -141,9 +146,9 @@ def main() -> int:
         warmups = warm_up(run, settings["warmup"], settings["warmup_stable"])
         gc.collect()
         gc.disable()
-        samples = take(run, settings["samples"], settings["load_ns"], tell)
+        samples = take(run, settings["samples"], settings["load_ns"], 0 if text else settings["least_ns"], tell)
         outputs = {name: np.stack([one[name] for one in each]) for name in each[0]} if each else engine.get()
-        columns = 2 + (2 * text["generate"] if text else 0)
+        columns = 2 + (2 * text["generate"] if text else 1)
         result: dict[str, Any] = {f"output:{name}": value for name, value in outputs.items()}
         result |= {"warmup": np.array(warmups, np.int64).reshape(-1, columns), "timed": np.array(samples, np.int64)}
         np.savez(Path(tempfile.gettempdir(), "result.npz"), **result)

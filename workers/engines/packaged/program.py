@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, ValidationError
 from orchestrator.model.device import ApiFacts, Precision
 from orchestrator.model.errors import DeviceSick
 from orchestrator.model.event import Device, Event, Line, Phase, Process, Sample, Setup
+from orchestrator.model.quantity import counted
 from orchestrator.model.record import Outcome
 from workers.connection.base import DeviceConnection
 from workers.engines.agent import CAUSES, Causes, ExecProgram, cause_in, last_words, lines_of, raise_failure
@@ -51,7 +52,7 @@ class _Told(BaseModel):
 @dataclass(kw_only=True)
 class DrivenProgram(ExecProgram):
     engine: type[Engine]
-    columns: int = 2
+    columns: int = 3
     """Numbers of a sample: its start and duration, and what else the driver tells of it."""
     _result: dict[str, Any] = field(default_factory=dict, init=False)
 
@@ -89,11 +90,10 @@ class DrivenProgram(ExecProgram):
 
     def check(self) -> None:
         """Note why the run is no result, if it is none: as many samples as asked, one after the other, on a device."""
-        wanted = {"warmup": self.job.sampling.warmup, "timed": self.job.sampling.samples}
-        for phase, count in wanted.items():
+        for phase, count in (("warmup", self.job.sampling.warmup), ("timed", self.job.sampling.samples)):
             found = self.samples[phase]
             if found.dtype != np.int64 or found.ndim != 2 or found.shape[1] != self.columns or len(found) < count:
-                self.unread = self.unread or f"{count} {phase} samples were asked for, and {len(found)} are there"
+                self.unread = self.unread or f"{phase}: {counted(count, 'sample')} asked for, {len(found)} are there"
             elif (found < 0).any() or (found[1:, 0] < found[:-1, :2].sum(axis=1)).any():
                 self.unread = self.unread or "its samples overlap, or go back in time"
         try:
@@ -124,7 +124,8 @@ class DrivenProgram(ExecProgram):
                         yield event.model_copy(update=update)
             elif isinstance(event, Phase) and event.phase == "load":
                 first, last = samples["timed"][0], samples["timed"][-1]
-                yield event.model_copy(update={"start_ns": int(first[0]), "end_ns": int(last[:2].sum())})
+                end_ns = int(last[0] + last[1] * self.told_of(last[2:]).get("mean_of", 1))
+                yield event.model_copy(update={"start_ns": int(first[0]), "end_ns": end_ns})
             else:
                 yield event
 
@@ -174,8 +175,8 @@ class VerifiedProgram(DrivenProgram):
     reference: Arrays
     rounded: Callable[[], Arrays]
 
-    def told_of(self, more: Sequence[int]) -> dict[str, Any]:  # noqa: ARG002 (there are none)
-        return {"inferences": self.job.inferences}
+    def told_of(self, more: Sequence[int]) -> dict[str, Any]:
+        return {"inferences": self.job.inferences, "mean_of": int(more[0])}
 
     def verdict(self) -> Verdict:
         outputs = {key.removeprefix(OUTPUT): value for key, value in self._result.items() if key.startswith(OUTPUT)}
@@ -187,7 +188,7 @@ class VerifiedProgram(DrivenProgram):
             predicted = None if examples is None else predictions(outputs, examples)
             first = outputs if examples is None else {name: value[0] for name, value in outputs.items()}
         except (IndexError, ValueError) as e:
-            told = f"{self.what} gave no output for each of {self.job.inferences} inferences: {e}"
+            told = f"{self.what} gave no output for each of {counted(self.job.inferences, 'inference')}: {e}"
             raise_failure("unread_output", told, self.serial, "mend its driver")
         checks = verify(first, self.reference, Precision(self.job.cell.precision), self.rounded)
         outcome, cause = (Outcome.INVALID, "wrong_output") if (reasons := wrong(checks)) else (Outcome.OK, "")

@@ -39,7 +39,9 @@ def cores_for(connection: DeviceConnection, affinity: str) -> str:
     if len({cluster.highest_khz for cluster in found}) < 2:
         why = "its cores have one highest clock" if found else "it does not tell the clocks of its cores"
         raise Unsupported(
-            f"there are no {affinity} cores: {why}", device=connection.serial, remedy="leave out conditions.affinity"
+            f"no core is {affinity}: {why}",
+            device=connection.serial,
+            remedy="leave out conditions.affinity",
         )
     cores = cores_of(found, "big" if affinity == "big" else "little")
     _check_online(connection, offline & set(cores), online)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from orchestrator.model.errors import Unsupported
 from orchestrator.model.experiment import Conditions
+from orchestrator.model.quantity import counted
 from workers.connection.base import DeviceConnection
 
 from .base import Held
@@ -51,4 +52,4 @@ def count_apps(connection: DeviceConnection) -> str:
     if result.code != 0 or head.strip() != "USER":  # Android 7 takes the words for a name, and lists what is called so
         return ""
     users = rest.split()
-    return f"{sum(user.startswith('u') and '_a' in user for user in users)} processes of apps"
+    return f"{counted(sum(user.startswith('u') and '_a' in user for user in users), 'process', 'processes')} of apps"

@@ -13,6 +13,7 @@ from orchestrator.model.device import Api, Precision
 from orchestrator.model.errors import Unsupported
 from orchestrator.model.event import Line
 from orchestrator.model.experiment.engine_settings import Printed
+from orchestrator.model.quantity import counted
 from workers.engines.folder import (
     Asked,
     FolderEngine,
@@ -71,7 +72,9 @@ class BenchmarkModel(FolderEngine):
     def told(self, lines: Sequence[Line], asked: Asked) -> Told:
         rounds = [found for line in lines if (found := re.fullmatch(ROUNDS, line.text.rstrip()))]
         if len(rounds) != 2:
-            raise Unread(f"{len(rounds)} lines tell counts, and two should: of warm-up and runs")
+            raise Unread(
+                f"{counted(len(rounds), 'line tells', 'lines tell')} counts, and two should: of warm-up and runs"
+            )
         summary = one_match(SUMMARY, lines, "the summary")
         agreed("runs", int(rounds[1]["count"]), asked.samples)
         for found, mean, what in ((rounds[0], "warmup", "warm-up"), (rounds[1], "mean", "runs")):

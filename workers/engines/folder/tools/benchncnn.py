@@ -26,6 +26,7 @@ class BenchNcnn(FolderEngine):
     apis = (Api.CPU, Api.VULKAN)
     programs = ("benchncnn",)
     formats = (".param",)
+    own_doubts = (*FolderEngine.own_doubts, "zero_weights")
 
     def arguments(self, asked: Asked) -> list[str]:
         if not asked.threads:
@@ -67,9 +68,6 @@ class BenchNcnn(FolderEngine):
                 )
             device = found["name"]
         return Told(MEAN.samples(lines), device, threads=asked.threads, mean_of=asked.samples)
-
-    def own_doubts(self, told: Told) -> tuple[str, ...]:
-        return (*super().own_doubts(told), "zero_weights")
 
 
 ENGINE = BenchNcnn

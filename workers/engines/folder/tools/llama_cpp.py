@@ -14,6 +14,7 @@ from orchestrator.model.device import Api, EngineAxis
 from orchestrator.model.errors import Unsupported
 from orchestrator.model.event import Line
 from orchestrator.model.experiment.engine_settings import Printed
+from orchestrator.model.quantity import counted
 from workers.engines.folder import STAGE, TOKENS, Asked, FolderEngine, Told, Unread, WrongDevice, agreed
 
 SAMPLES = Printed(path="samples_ns.*", unit="ns", stream="stdout")
@@ -67,7 +68,7 @@ class LlamaCpp(FolderEngine):
     def told(self, lines: Sequence[Line], asked: Asked) -> Told:
         rows = [line for line in lines if line.stream == "stdout" and line.text.lstrip().startswith("{")]
         if len(rows) != 1:
-            raise Unread(f"{len(rows)} tests are told in JSON, and one was asked for")
+            raise Unread(f"{counted(len(rows), 'test is', 'tests are')} told in JSON, and one was asked for")
         samples, row = SAMPLES.samples(rows), _row(rows[0].text)
         axes = asked.axes
         wanted = {

@@ -13,6 +13,7 @@ from orchestrator.model.device import Api, Precision
 from orchestrator.model.errors import Unsupported
 from orchestrator.model.event import Line
 from orchestrator.model.experiment.engine_settings import PrintedSample
+from orchestrator.model.quantity import counted
 from workers.engines.folder import (
     STAGE,
     TOKENS,
@@ -67,7 +68,7 @@ class MnnLlmBench(FolderEngine):
         table = one_match(ROW, lines, "the table's row")
         agreed("test", table["test"], f"{'pp' if stage == 'prefill' else 'tg'}{tokens}")
         if abs(number(table["rate"], "t/s") - rate) > 0.0051:
-            raise Unread(f"the table says {table['rate']} tokens per second, and the JSON {rate:g}")
+            raise Unread(f"the table says {table['rate']} tokens/s, and the JSON {rate:g}")
         sample = PrintedSample(round(tokens * 1e9 / rate), line.t_ns)
         return Told([sample], str(row["backend"]), threads=asked.threads, mean_of=asked.samples)
 
@@ -75,7 +76,9 @@ class MnnLlmBench(FolderEngine):
 def _json(lines: Sequence[Line]) -> tuple[Line, dict[str, Any]]:
     found = [line for line in lines if line.stream == "stdout" and line.text.startswith("{")]
     if len(found) != 1:
-        raise Unread(f"{len(found)} lines of JSON, and one should be: llm_bench of this version is not known")
+        raise Unread(
+            f"{counted(len(found), 'line')} of JSON, and one should be: llm_bench of this version is not known"
+        )
     try:
         row = json.loads(found[0].text)
     except ValueError as e:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from orchestrator.model.device import Api, DeviceFacts
+from orchestrator.model.experiment import MOST_SAMPLES
 from workers.devices.fleet import Member
 from workers.engines.agent import tenths
 from workers.engines.pocketfarm.plans.plan_store import StoredPlan
@@ -51,6 +52,7 @@ def make_request(
         device=device_option(member.facts, Api(stored.plan.api)),
         idle_ms=round(1000 * block.idle_s),
         load_ms=round(1000 * block.load_s),
+        least_sample_us=round(1e6 * block.load_s / MOST_SAMPLES),
         stop_temp_dc=tenths(block.stop_temp_c),
         warmup_stable=block.warmup_stable,
         memory_total=int(stored.plan.options.get("memory_budget", 0)),
@@ -73,7 +75,7 @@ def priming(request: RunRequest) -> RunRequest:
     """The same set-up and one inference, nothing measured."""
     return replace(
         request, folder=f"{request.folder}/primed", marker=f"{request.marker}/primed", warmup=1, samples=0,
-        layer_passes=0, power_period_ms=0, idle_ms=0, load_ms=0, stop_temp_dc=0, warmup_stable=0.0,
+        layer_passes=0, power_period_ms=0, idle_ms=0, load_ms=0, least_sample_us=0, stop_temp_dc=0, warmup_stable=0.0,
         await_discharging_ms=0, discharging_sign=0, checkpoint="", checkpoint_every=0,
     )  # fmt: skip
 

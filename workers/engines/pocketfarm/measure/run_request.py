@@ -45,6 +45,8 @@ class RunRequest(BlockRequest):
     largest_object: int = 0
     """The largest size of one allocation."""
     inferences: int = 1
+    least_sample_us: int = 0
+    """Shorter inferences of the load are told by the mean of several."""
     cpu_use: CpuUse = CpuUse()
     create_per_frame: bool = False
     """Context, programs and memory are made anew for each inference."""
@@ -81,6 +83,7 @@ class RunRequest(BlockRequest):
             "--memory-total": self.memory_total,
             "--largest-object": self.largest_object,
             "--inferences": self.inferences if self.inferences > 1 else 0,
+            "--least-sample-us": self.least_sample_us,
             "--tokens": self.tokens,
             "--context": self.context,
             "--generate": self.generate,
