@@ -13,7 +13,6 @@ from orchestrator.model.event import Sample
 from orchestrator.model.power import Scope
 from orchestrator.model.record import Record
 
-from .one_block import is_short
 from .times import NS_PER_MS
 
 
@@ -63,19 +62,14 @@ CAPACITY_C = 1e3, 1e5
 
 def tokens_per_percent(record: Record) -> float | None:
     """Return the tokens that a hundredth of the battery's charge generates, as the whole phone draws it then. None
-    where the gauge tells no charge counter, or the phone no level, and of a load that is too short for an energy."""
+    where the gauge tells no charge counter, or the phone no level."""
     percent = record.state_before.battery_percent if record.state_before else None
     charge = next((uah for each in record.power if (uah := telemetry.charge_uah(each.charge_uah)) is not None), None)
     if not percent or charge is None or not _answers(record):
         return None
     capacity_c = charge * 3.6e-3 * 100 / percent
     energy, volts = block_energy(record), gauge_readings(record.power, calibration(record)).volts
-    if (
-        energy is None
-        or is_short(energy)
-        or energy.scope is not Scope.DEVICE
-        or not CAPACITY_C[0] <= capacity_c <= CAPACITY_C[1]
-    ):
+    if energy is None or energy.scope is not Scope.DEVICE or not CAPACITY_C[0] <= capacity_c <= CAPACITY_C[1]:
         return None
     joules = capacity_c / 100 * float(median(volts)) if len(volts) else 0.0
     spent = [each.gross_power_w * each.length_s / each.tokens for each in energy.phases if each.name == "generated"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import sqrt
 
-from orchestrator.energy import BlockEnergy
 from orchestrator.model.device import OURS
 from orchestrator.model.event import NOT_BEFORE_FIRST
 from orchestrator.model.power import SHORTEST_LOAD_S
@@ -48,7 +47,7 @@ def uncertainty(estimate: Value, gain: float) -> tuple[float, float]:
     return random, estimate.systematic
 
 
-def is_short(energy: Energy | BlockEnergy) -> bool:
+def is_short(energy: Energy) -> bool:
     """Return whether the energy is void; under longer loads a slow gauge's doubt is told, but intervals hold."""
     return energy.load_s < SHORTEST_LOAD_S and any(doubt.code is DoubtCode.SHORT_LOAD for doubt in energy.doubts)
 
