@@ -145,9 +145,8 @@ _CROWDED = {
     21: ("orchestrator/energy", "farm"),  # phases; doors
     20: (
         *("dashboards/web", "kernels/frontend/onnx/operators"),
-        "orchestrator/queueing",
+        *("orchestrator/queueing", "orchestrator/report"),  # one environment of templates, before four
     ),
-    19: ("orchestrator/report",),
     18: (
         *("kernels/lower/gpu", "workers/power"),
         "workers/engines",  # eleven of them are an engine

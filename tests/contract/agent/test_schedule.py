@@ -81,7 +81,7 @@ def test_load_has_as_many_samples_as_asked(agent: Agent) -> None:
 
 
 def test_short_inferences_of_a_load_are_told_by_means(agent: Agent, seed: int) -> None:
-    """As many a sample as last what was asked by the fastest sample before; none overlap, and a warm-up is single."""
+    """A sample has as many runs as last what was asked by the fastest before; none overlap, a warm-up is single."""
     draw = random.Random(seed)
     least_us, stream = draw.randint(200, 2000), draw.choice([1, 3])
     options = ("--warmup", 3, "--samples", 5, "--load-ms", 20, "--inferences", stream, "--least-sample-us", least_us)

@@ -43,7 +43,7 @@ class FolderEngine(Engine):
         "placed": "the tool prints when all is over: power and energy are those of the time right before",
     }
     own_doubts: ClassVar[tuple[str, ...]] = ("unverified",)
-    """Those that its results have in any case."""
+    """The doubts that its results have in any case."""
     causes: ClassVar[Mapping[str, Outcome]] = {"killed": Outcome.KILLED}
 
     @abstractmethod
