@@ -121,7 +121,7 @@ def test_what_was_left_out_is_named() -> None:
     for at in (100, 900, 1000):
         powers[at] = powers[at].model_copy(update={"current_ua": -(2**31)})
     (doubt,) = [d for d in energy_of(record(tuple(powers))).doubts if d.code is DoubtCode.READINGS_LEFT_OUT]
-    assert "3 of 1900" in doubt.detail and "-2147483648 (3 x)" in doubt.detail
+    assert "3 of 1,900" in doubt.detail and "-2147483648 (3 x)" in doubt.detail
 
 
 def test_a_gauge_that_never_says_anything_makes_the_block_invalid() -> None:

@@ -100,7 +100,7 @@ def test_off_a_terminal_progress_is_a_line_now_and_then() -> None:
 @pytest.mark.parametrize(
     ("change", "losers", "told"),
     [((-0.2, -0.3, -0.1), (), ""), ((-0.08, -0.38, 0.11), (), "the whole network does not tell"),
-     ((0.0, -0.1, 0.1), ("a",), "1 choices without a gain")],
+     ((0.0, -0.1, 0.1), ("a",), "1 choice without a gain")],
 )  # fmt: skip
 def test_a_change_that_is_not_resolved_is_called_so(
     change: tuple[float, float, float], losers: tuple[str, ...], told: str

@@ -229,6 +229,6 @@ def test_predictions_are_judged_by_how_many_there_were(
 
 
 def test_it_says_how_many_examples_decide() -> None:
-    enough = int(judge_all_same(20, 20).why.split("without a change ")[1].split()[0])
+    enough = int(judge_all_same(20, 20).why.split("without a change ")[1].split()[0].replace(",", ""))
     assert judge_all_same(enough, enough).verdict == "reproduced"
     assert judge_all_same(enough - 2, enough - 2).verdict == "not decided"

@@ -147,7 +147,7 @@ def test_terminal_page_and_json_show_it() -> None:
     page = render(found, found.records)
     for shown in (buffer.getvalue(), page):
         assert "Training" in shown and "answers by right class" in shown
-    for words in ("Training: train", "Training: pretrain:first", "wrong answers, %", "<b>1004</b><span>epochs</span>"):
+    for words in ("Training: train", "Training: pretrain:first", "wrong answers, %", "<b>1,004</b><span>epochs</span>"):
         assert words in page, words
     (a, b) = as_data(found)["trained"]
     assert a["model"]["onnx_sha256"] == "ab" * 32 and a["epochs"][-1]["epoch"] == 499 and b["model"] is None

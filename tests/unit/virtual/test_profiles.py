@@ -102,8 +102,8 @@ def test_no_virtual_phone_is_judged_by_what_it_was_modelled_from(name: str) -> N
             columns = following(figure.column, {one.column: one.formula for one in formulas})
             if own & {(figure.table.table, figure.row, column) for column in columns}:
                 met += 1
-                assert phone.circular(figure.metric, same_model=False) == "modelled", (path.stem, figure)
-            assert phone.circular(figure.metric, False) or figure.metric in MEASURED, (path.stem, figure.metric)
+                assert phone.circular(figure.metric) == "modelled", (path.stem, figure)
+            assert phone.circular(figure.metric) or figure.metric in MEASURED, (path.stem, figure.metric)
     assert met >= 4 or not any(one.table == "V" for one in sources)
 
 
