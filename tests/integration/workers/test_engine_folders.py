@@ -227,7 +227,7 @@ def test_a_device_without_a_folder_for_it_is_excluded(
     (build,) = EngineBuilds(artifacts).named()["llama.cpp"].values()
     gone = random.Random(seed).choice([build, *EngineBuild.read(artifacts.path(build)).files.values()])
     (artifacts.folder / gone[:2] / gone).unlink()
-    with pytest.raises(ModelFileError, match="engine llama.cpp for .* (is not in|are gone from)"):
+    with pytest.raises(ModelFileError, match=r"engine llama.cpp for .* (is not in|are gone from)"):
         prepare(experiment(tmp_path, LLAMA), tmp_path, artifacts)
     EngineBuilds(artifacts).remove("llama.cpp")
     (excluded,) = expand(prepare(experiment(tmp_path, LLAMA), tmp_path, artifacts), "e", [device]).exclusions
