@@ -17,17 +17,28 @@ import subprocess
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+import psutil
 import pytest
 
 from farm.parts.part import free_port
 
 START_S = 60.0
+T = TypeVar("T")
+
+
+def told_by(processes: Iterable[psutil.Process], ask: Callable[[psutil.Process], T]) -> list[T]:
+    """Return the answers of those that have not ended meanwhile: commands of a host come and go."""
+    found = []
+    for each in processes:
+        with suppress(psutil.NoSuchProcess):
+            found.append(ask(each))
+    return found
 
 
 def required(binary: str) -> str:

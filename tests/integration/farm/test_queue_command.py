@@ -16,6 +16,7 @@ import pytest
 from farm.parts.part import free_port
 from orchestrator.acts.holding import HOLD_S
 from orchestrator.ledger import Ledger
+from tests.servers import told_by
 from tests.source_tree import ROOT
 from tests.waiting import eventually
 
@@ -58,7 +59,8 @@ def test_a_killed_run_leaves_the_device_usable(tmp_path: Path, environment: dict
     with subprocess.Popen(command(tmp_path, 600), env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True) as run:
         assert run.stderr is not None
         assert any("run 1 of 1" in line for line in run.stderr), "it ended before its first run"
-        agents = [each for each in psutil.Process(run.pid).children(recursive=True) if "serve" in each.cmdline()]
+        children = psutil.Process(run.pid).children(recursive=True)
+        agents = [each for each, words in told_by(children, lambda one: (one, one.cmdline())) if "serve" in words]
         assert len(agents) == 1
         run.send_signal(signal.SIGKILL)
     eventually(lambda: not agents[0].is_running() or agents[0].status() == psutil.STATUS_ZOMBIE)

@@ -28,7 +28,7 @@ from orchestrator.ledger import Ledger
 from orchestrator.ledger.rows import OPEN
 from orchestrator.model.device import Device, Health
 from orchestrator.model.record import Outcome, Record
-from tests.servers import required
+from tests.servers import required, told_by
 from tests.waiting import eventually
 from virtual_phones.adb.message import VERSION, Message, encode_header
 
@@ -106,7 +106,8 @@ class Up:
     def family(self) -> list[psutil.Process]:
         """Every process that belongs to it and runs."""
         children = psutil.Process(self.process.pid).children(recursive=True)
-        return [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+        states = told_by(children, lambda child: (child, child.status()))
+        return [child for child, status in states if status != psutil.STATUS_ZOMBIE]
 
     def die(self) -> None:
         """Kill it, so that it can see to nothing itself: nothing is left. A farm is started for other tests, and ends
@@ -168,8 +169,7 @@ def test_up_serves_restarts_refuses_a_second_and_ends(up: Up) -> None:
 
 
 def _the_secret_is_in_no_command_line(up: Up, secret: str) -> None:
-    for process in up.family():
-        assert secret not in " ".join(process.cmdline())
+    assert all(secret not in " ".join(words) for words in told_by(up.family(), psutil.Process.cmdline))
 
 
 def _the_phone_is_listed(up: Up) -> None:
@@ -191,7 +191,8 @@ def _nobody_else_gets_in(up: Up, exporter_port: int, pages_port: int) -> None:
     ]
     assert not open_, "open to others: " + ", ".join(open_)
     assert {"ledger.sqlite", "farm.json", "redis.conf", "adbkey", "adb.sock", "control.sock"} <= {p.name for p in made}
-    listening = [c for p in up.family() for c in p.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+    connections = told_by(up.family(), lambda process: process.net_connections("tcp"))
+    listening = [each for of in connections for each in of if each.status == psutil.CONN_LISTEN]
     ports = {each.laddr.port for each in listening}
     assert exporter_port in ports and {each.laddr.ip for each in listening} == {"127.0.0.1"}
     met = as_nobody(lambda: _what_a_stranger_meets(made, sorted(ports)))
