@@ -13,7 +13,7 @@ LONGEST_S = 60.0
 
 
 class Made(NamedTuple, Generic[T]):
-    """What was made, and until when it counts; until when it is given while another is made. By the monotonic clock."""
+    """An answer, until when it counts, and until when it is given while another is made; by the monotonic clock."""
 
     value: T
     counts: float

@@ -38,7 +38,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_who_asks_does_not_wait_for_the_next_nor_for_another_key(clock: Clock) -> None:
-    """While one is made, the old one is given, and so are those of other keys."""
+    """The old one is given while one is made, and so are those of other keys."""
     kept, begun, going = shared.Shared[str](20.0), Event(), Event()
 
     def late() -> str:
