@@ -45,7 +45,7 @@ what their networks cost here. `setup: cold` finds none of it."""
 # twice the time of one. (glibc.malloc.hugetlb=1 cost four workers a third more memory, and saved no time of the suite.)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 ROOM = 3 << 30
-"""Bytes of disk for all tests; they took 1.7 GB at most."""
+"""Bytes of disk for all tests; they took 2.0 GB at most."""
 GRACE_S = 60.0
 REAPER = f"""
 import contextlib, os, signal, sys, time
