@@ -185,7 +185,7 @@ def measure(
     copied = copy_bandwidth(agent, limits, api, arguments.device, arguments.copy_mib, caches)
     print(f"{api}: {facts['device_name']}; a copy: {copied:.1f} GB/s", flush=True)
     for precision in arguments.precisions.split(","):
-        options = Options(api, precision, product=arguments.product)  # type: ignore[arg-type]
+        options = Options(api, precision, product=arguments.product, fuse=arguments.fuse)  # type: ignore[arg-type]
         bundle = compile_generation(steps, options, limits, spirv_cache=caches / "spirv")
         bundle.write(folder / "plan")
         for context in map(int, arguments.contexts.split(",")):
@@ -220,6 +220,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--samples", type=int, default=3, help="prompts, each with its tokens")
     parser.add_argument("--profile", type=int, default=0, help="passes whose steps are timed one by one, after that")
     parser.add_argument("--product", default="auto", help="an algorithm of products with its tile, where it fits")
+    parser.add_argument("--fuse", default="all", help="fusions, joined by `+`; without `chain` each step is a launch")
     parser.add_argument("--device", default="", help="words of its name")
     parser.add_argument("--copy-mib", type=int, default=256)
     parser.add_argument("--caches", type=Path, help="folder of compiled shaders and programs, which is kept")

@@ -299,7 +299,7 @@ class GpuContext:
         if name not in self.draft.programs:
             described, constants = kernel.fixing(fixed), {**tile.constants, **switches}
             if any(fixed.get(name) in BY_FUNCTION for name in _ENDS):
-                described = replace(described, functions=functions_at_end(halves=self.half))
+                described = replace(described, functions=described.functions + functions_at_end(halves=self.half))
             self.draft.programs[name] = DraftProgram(name, kernel.name, described, constants, (size, 1, 1))
         return self.draft.programs[name]
 

@@ -53,7 +53,8 @@ def test_gpus_unpack_what_they_read(agent: Agent, seed: int, backend: Backend, t
     one, other = rng.choice(KINDS, 2, replace=False)
     drawn, copied = layers([one, other, one], rng), bool(rng.integers(2))
     product, order = "registers" if copied else "auto", ("memory", "waves")[int(rng.integers(2))]
-    options = Options(backend, precision, product=product, order=order)  # type: ignore[arg-type]
+    fuse = str(rng.choice(["all", "activation"]))
+    options = Options(backend, precision, product=product, order=order, fuse=fuse)  # type: ignore[arg-type]
     bundle = compile_graph(drawn.graph, options, device, spirv_cache=tmp_path)
     unpacking = [step for step in bundle.plan.steps if isinstance(step, Dispatch) and "unpack_rows" in step.program]
     weights = [each for name, each in drawn.graph.constants.items() if name.endswith(" w")]

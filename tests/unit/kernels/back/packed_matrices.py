@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import erfc
 
 import gguf
 import numpy as np
 
 from kernels.ir.graph import Graph
 from kernels.ir.packed import FORMATS, PackedFormat, PackedMatrix, few_bits
+from kernels.lower.activation import AT_END
 
 from .graphs import Builder
 from .norms import rms_norm
@@ -44,6 +46,8 @@ def by_gguf(matrix: PackedMatrix) -> np.ndarray:
 
 
 ACTIVATIONS = {(): lambda x: x, ("relu",): lambda x: np.maximum(x, 0), ("sigmoid",): lambda x: (1 + np.tanh(x / 2)) / 2}
+ENDS = {"tanh": np.tanh, "gelu": lambda x: x * np.vectorize(erfc)(-x / 2**0.5) / 2}
+"""Functions behind a product, which a GPU's own ends with."""
 
 
 @dataclass
@@ -96,6 +100,10 @@ def layers(kinds: Iterable[str], draw: np.random.Generator) -> Layers:
         y = build.node("dense", [left, weight, *bias], (rows, outputs), **attributes)
         sums = values @ real.T + (build.graph.constants[bias[0]] if bias else 0)
         all.wanted[y], all.sizes[y] = ACTIVATIONS[activation](sums), np.abs(values) @ np.abs(real).T + np.abs(sums)
+        if not activation and draw.random() < 0.5:
+            end, before = str(draw.choice([*ENDS])), y
+            y = build.node("map", [y], (rows, outputs), expression=AT_END[end][1])
+            all.wanted[y], all.sizes[y] = ENDS[end](all.wanted.pop(before)), all.sizes.pop(before)
         if draw.random() < 0.5:
             beside = build.input(rows, outputs, name=f"{name} beside")
             all.inputs[beside] = draw.standard_normal((rows, outputs)).astype(np.float32)
