@@ -2,14 +2,19 @@
 // scores, and the same rows of OUT vectors of the result, which are scaled anew where a row's maximum grows. Neighbours
 // are eight work-items along the keys. q, and k and v by turns, lie in local memory; keys so that neighbours read neighbours.
 // BIASED: a constant is added to the scores. LISTED: row r of a window is a row of its picture that a list names. COSINE: rows
-// of q and k are divided by their lengths, and q multiplied by a factor of the head.
+// of q and k are divided by their lengths, and q multiplied by a factor of the head. CACHED: keys and values are rows of a cache
+// (kernels/ir/cache.py), of which a row sees those up to its own place; q is turned, and heads share those of the cache.
+#ifdef CACHED
+#define ROW(at) LOAD_q(at)
+#define SCALE(at) LOAD_norm(at)
+#endif
 {
 #ifdef LISTED
-#define ROW(r) TO_INT(LOAD_places(window * rows + (r)))
+#define PLACED(r) TO_INT(LOAD_places(window * rows + (r)))
     const int window = GROUP_ID(2) % windows;
     const int batch = GROUP_ID(2) / windows;
 #else
-#define ROW(r) (r)
+#define PLACED(r) (r)
     const int batch = GROUP_ID(2);
 #endif
 #ifdef COSINE
@@ -31,13 +36,36 @@
     const int first_row = GROUP_ID(0) * TILE_ROWS;
     const int head = GROUP_ID(1);
     const int q_from = q_start + batch * q_batch + head * q_head;
+#ifdef CACHED
+#define OWN(r) IMIN(IMAX(before + IMIN((r), rows - 1), 0), capacity - 1)
+#define LEAST(own) (window > 0 ? IMAX((own) - window + 1, 0) : 0)
+    const int before = INT32(LOAD_ends(batch)) + 1 - rows;
+    const int keys = OWN(first_row + TILE_ROWS - 1) + 1;
+    const int begin = LEAST(OWN(first_row));
+    const int plane = (batch * kept + head / (heads / kept)) * capacity;
+    const int k_from = plane * DEPTH4;
+    const int k_row = DEPTH4;
+    const int v_from = plane * COLUMNS4;
+    const int v_row = COLUMNS4;
+#else
+    const int begin = 0;
     const int k_from = k_start + batch * k_batch + head * k_head;
     const int v_from = v_start + batch * v_batch + head * v_head;
+#endif
     for (int at = me; at < TILE_ROWS * DEPTH4; at += GROUP) {
         const int row = IMIN(first_row + at / DEPTH4, rows - 1);
-        const int from = q_from + ROW(row) * q_row;
+#ifdef CACHED
+        const int from = q_from + row * q_row;
+        const int column = at % DEPTH4;
+        const int image = batch;
+        const int place = before + row;
+INCLUDE turned_row
+        value *= WIDE_SPLAT(scale);
+#else
+        const int from = q_from + PLACED(row) * q_row;
         WIDE4 value = TO_WIDE4(LOAD_q(from + at % DEPTH4)) * WIDE_SPLAT(scale);
         DIVIDED(value, LOAD_q, from, factor_of_head);
+#endif
         tile_q[at % DEPTH4 * PITCH_Q + at / DEPTH4] = value;
     }
 #ifdef BIASED
@@ -56,10 +84,10 @@
     UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = WIDE_SPLAT(0.0f);
     UNROLL for (int r = 0; r < EACH; ++r) most[r] = -3.4028234e38f;
     UNROLL for (int r = 0; r < EACH; ++r) whole[r] = 0.0f;
-    for (int first_key = 0; first_key < keys; first_key += 64) {
+    for (int first_key = begin; first_key < keys; first_key += 64) {
         for (int at = me; at < 64 * DEPTH4; at += GROUP) {
             const int key = at / DEPTH4;
-            const int from = k_from + ROW(IMIN(first_key + key, keys - 1)) * k_row;
+            const int from = k_from + PLACED(IMIN(first_key + key, keys - 1)) * k_row;
             WIDE4 value = TO_WIDE4(LOAD_k(from + at % DEPTH4));
             DIVIDED(value, LOAD_k, from, 1.0f);
             tile[at % DEPTH4 * 65 + key % 4 * 16 + key / 4] = value;
@@ -95,8 +123,22 @@
                 score[h * EACH + r] += TO_WIDE4(LOAD_bias(bias_from + row * bias_row + key4));
             }
 #endif
-            const int there = left_keys - h * 32 - 4 * tx;
             UNROLL for (int r = 0; r < EACH; ++r) {
+#ifdef CACHED
+                const int own = OWN(first_row + r * GY + ty);
+                const int there = own + 1 - first_key - h * 32 - 4 * tx;
+                const int gone = LEAST(own) - first_key - h * 32 - 4 * tx;
+#if CAPPED
+                const WIDE4 grown = EXP(WIDE_SPLAT(2.0f / softcap) * score[h * EACH + r]);
+                score[h * EACH + r] = WIDE_SPLAT(softcap) - WIDE_SPLAT(2.0f * softcap) / (grown + WIDE_SPLAT(1.0f));
+#endif
+                if (gone > 0) score[h * EACH + r].x = -3.4028234e38f;
+                if (gone > 1) score[h * EACH + r].y = -3.4028234e38f;
+                if (gone > 2) score[h * EACH + r].z = -3.4028234e38f;
+                if (gone > 3) score[h * EACH + r].w = -3.4028234e38f;
+#else
+                const int there = left_keys - h * 32 - 4 * tx;
+#endif
                 if (there < 1) score[h * EACH + r].x = -3.4028234e38f;
                 if (there < 2) score[h * EACH + r].y = -3.4028234e38f;
                 if (there < 3) score[h * EACH + r].z = -3.4028234e38f;
@@ -127,7 +169,7 @@
         }
         for (int at = me; at < 64 * COLUMNS4; at += GROUP) {
             const int key = IMIN(first_key + at / COLUMNS4, keys - 1);
-            tile[at] = TO_WIDE4(LOAD_v(v_from + ROW(key) * v_row + at % COLUMNS4));
+            tile[at] = TO_WIDE4(LOAD_v(v_from + PLACED(key) * v_row + at % COLUMNS4));
         }
         BARRIER;
         const int fours = IMIN(16, (left_keys + 3) / 4);
@@ -159,7 +201,7 @@
         for (int i = 0; i < 8; ++i) all += meeting[(r * GY + ty) * 8 + i];
         UNROLL for (int j = 0; j < OUT; ++j) {
             const int column = tx + 8 * j;
-            if (row < rows && column < COLUMNS4) STORE_dst(to + ROW(row) * dst_row + column, sums[r * OUT + j] / WIDE_SPLAT(all));
+            if (row < rows && column < COLUMNS4) STORE_dst(to + PLACED(row) * dst_row + column, sums[r * OUT + j] / WIDE_SPLAT(all));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kernels.catalog.work_group import group_conflict
@@ -85,6 +86,13 @@ class AttentionTile(Tile):
         return 16 * (self.local_q + self.local_kv + self.local_weight) + 4 * self.local_meeting
 
 
+@dataclass(frozen=True)
+class CachedTile(AttentionTile):
+    """Keys and values are a cache's; vectors of half of what is turned of a row of q."""
+
+    half4: int = 0
+
+
 KERNEL = Kernel(
     "attention",
     body("attention"),
@@ -99,6 +107,27 @@ KERNEL = Kernel(
         LocalArray("meeting", "LOCAL_MEETING", 1),
     ),
 )
+CACHED_KERNEL = replace(
+    KERNEL,
+    name="attend_rows",
+    buffers=(*KERNEL.buffers[:3], Buffer("ends", 1, "f32"), KERNEL.buffers[3]),
+    ints=("rows", "heads", "kept", "capacity", "window", *(place for place in PLACES if place[0] in "qd")),
+    floats=("scale", "softcap"),
+    tile=CachedTile,
+)
+_FEW = 8
+"""Rows for which a work-group each takes no more time than a tile of them."""
+
+
+def cached_tile(context: GpuContext, node: Node) -> CachedTile | None:
+    """Return the tile of rows that attend to a cache; None: they are few, or long."""
+    a, (batch, _, _, depth) = node.attributes, context.graph.shapes[node.inputs[1]]
+    if a["rows"] < _FEW:
+        return None
+    tile = _tile(context, (batch, a["heads"], a["rows"]), depth, context.graph.shapes[node.inputs[2]][3])
+    if group_conflict(context.limits, group=tile.group, local_bytes=tile.local_bytes) is not None:
+        return None
+    return CachedTile(**vars(tile), half4=a["turned"] // 8)
 
 
 def lower_attention(context: GpuContext, node: Node) -> None:
@@ -147,15 +176,20 @@ def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, Tile, int, int]:
     in_registers = register_tile(node, context.options, limits)
     if in_registers is not None and len(node.inputs) == 3:
         return REGISTER_KERNEL, in_registers, in_registers.group, 16 * in_registers.high * in_registers.down
-    batch, heads, rows = node.attributes["sizes"][:3]
+    chosen = _tile(context, node.attributes["sizes"][:3], depth, columns)
+    return KERNEL, chosen, chosen.group, chosen.tile_rows
+
+
+def _tile(context: GpuContext, sizes: Sequence[int], depth: int, columns: int) -> AttentionTile:
+    """Return a large tile where those of all heads of a batch fill the device."""
+    (batch, heads, rows), limits = sizes, context.limits
     large, small = (
         AttentionTile(gy, each, depth // 4, columns // 4, _STEPS if large and depth % (4 * _STEPS) == 0 else 1)
         for large, (gy, each) in ((True, _large(rows, columns, context.options)), (False, _SMALL))
     )
     busy = batch * heads * -(-rows // large.tile_rows) >= 2 * (limits.compute_units or _UNITS)
     enough = group_conflict(limits, group=large.group, local_bytes=large.local_bytes) is None
-    chosen = large if busy and enough and limits.local_bytes and not limits.unified_memory else small
-    return KERNEL, chosen, chosen.group, chosen.tile_rows
+    return large if busy and enough and limits.local_bytes and not limits.unified_memory else small
 
 
 def _large(rows: int, columns: int, options: Options) -> tuple[int, int]:

@@ -12,6 +12,8 @@ from kernels.lower.gpu.taking import grown
 from kernels.source.kernel import Buffer, Kernel, LocalArray, changed, result
 from kernels.source.tile import Tile, derived
 
+from .attention import CACHED_KERNEL, cached_tile
+
 _GROUP = 64
 
 
@@ -103,11 +105,19 @@ def lower_cached(context: GpuContext, node: Node, values: Node | None = None) ->
         ints |= {name: n // 4 for name, n in zip(_BESIDE, values.attributes["place"], strict=True)}
     if attends:
         columns4 = shapes[given["v"]][3] // 4
-        group = _GROUP * -(-columns4 // _GROUP)
-        tile, items = AttendTile(depth // 4, half4, columns4, group), (rows * group, heads, batch)
         ints |= {"kept": shared, "window": a["window"]}
         floats |= {"scale": float(a["scale"]), "softcap": float(a["softcap"])}
         switches |= {"CAPPED": int(a["softcap"] > 0)}
+        if (tiled := cached_tile(context, node)) is None:
+            group = _GROUP * -(-columns4 // _GROUP)
+            tile, items = AttendTile(depth // 4, half4, columns4, group), (rows * group, heads, batch)
+        else:
+            kernel, tile, group = CACHED_KERNEL, tiled, tiled.group
+            items, switches = (-(-rows // tiled.tile_rows) * group, heads, batch), {**switches, "CACHED": 1}
+            buffers["q"] = buffers.pop("src")
+            ints |= {f"q_{word}": ints.pop(f"src_{word}") for word in ("start", "batch", "head", "row")}
+            ints |= {"dst_start": 0, "dst_batch": rows * heads * columns4, "dst_head": columns4}
+            ints |= {"dst_row": heads * columns4}
     dispatched = {**buffers, "dst": context.new_plain(node.output) if attends else grown(context, node)}
     context.dispatch(
         beside(kernel, turned=half4 > 0, normed=a["normed"]), node.name, dispatched, ints,
