@@ -5,8 +5,8 @@
 A token reads the weights of its pass and the valid part of the cache: these bytes, counted from the plan, over the
 median time between two tokens, stand beside the bandwidth of a copy that is measured by the same agent. The prompt has
 a time of its own. Weights are random halves, or packed blocks (`--weights q4_0`), in a GGUF file; the tokens that come
-out mean nothing, and are not compared (`tests/contract/agent/test_generation.py` does). Needs numpy, pydantic, onnx,
-gguf and the agent; for Vulkan glslc, or a folder of compiled shaders.
+out mean nothing, and are not compared (`tests/contract/agent/test_generation.py` does). `--torch` times PyTorch's CUDA
+graph in the same run. Needs numpy, pydantic, onnx, gguf and the agent; for Vulkan glslc, or compiled shaders.
 """
 
 from __future__ import annotations
@@ -158,7 +158,8 @@ def timed(agent: Agent, folder: Path, bundle: Bundle, context: int, arguments: a
         "token_ms_p10_p90": np.percentile(between, [10, 90]).tolist(),
         "prompt_ms": [(event["token_ns"][0] - event["start_ns"]) / 1e6 for event in samples],
         "weight_bytes": weights, "cache_bytes": cache, "gb_per_s": (weights + cache) / token_ms / 1e6,
-        "steps": last.end - last.begin, "between_ms": between.tolist(), "programs_us": programs_us(events, last),
+        "steps": last.end - last.begin, "between_ms": between.tolist(),
+        "programs_us": [programs_us(events, each) for each in plan.generation.passes],
     }  # fmt: skip
 
 
@@ -198,8 +199,27 @@ def measure(
                 f"{arguments.prompt}: {np.median(row['prompt_ms']):.2f} ms",
                 flush=True,
             )
-            for program, spent in row["programs_us"].items():
-                print(f"    {len(spent):3} x {np.median(spent):8.1f} us  {program}", flush=True)
+            for each, programs in zip(bundle.plan.generation.passes, row["programs_us"], strict=True):  # type: ignore[union-attr]
+                print(f"    {each.tokens} tokens:" * bool(programs), flush=True)
+                for program, spent in programs.items():
+                    print(f"    {len(spent):3} x {np.median(spent):8.1f} us  {program}", flush=True)
+    return rows
+
+
+def beside_torch(arguments: argparse.Namespace, model: Model) -> list[dict[str, Any]]:
+    """Print and return PyTorch's row of each context."""
+    from benchmarks.engine.torch_tokens import torch_times
+
+    rows = list[dict[str, Any]]()
+    for context in map(int, arguments.contexts.split(",")):
+        token_ms, prompt_ms = torch_times(model, context, arguments.prompt)
+        rows.append({"api": "torch", "precision": "fp16", "context": context, "prompt": arguments.prompt})
+        rows[-1] |= {"token_ms": token_ms, "prompt_ms": [prompt_ms]}
+        print(
+            f"PyTorch's CUDA graph: fp16 behind {context + arguments.prompt}: {token_ms:.3f} ms a token; "
+            f"prompt of {arguments.prompt}: {prompt_ms:.2f} ms",
+            flush=True,
+        )
     return rows
 
 
@@ -222,6 +242,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--product", default="auto", help="an algorithm of products with its tile, where it fits")
     parser.add_argument("--fuse", default="all", help="fusions, joined by `+`; without `chain` each step is a launch")
     parser.add_argument("--device", default="", help="words of its name")
+    parser.add_argument("--torch", action="store_true", help="the same in PyTorch, halves, before and after ours")
     parser.add_argument("--copy-mib", type=int, default=256)
     parser.add_argument("--caches", type=Path, help="folder of compiled shaders and programs, which is kept")
     parser.add_argument("-o", "--output", type=Path, help="JSON of all rows")
@@ -235,9 +256,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_model(folder / "m.gguf", model, capacity, arguments.weights)
         piece = min(arguments.piece, arguments.prompt, capacity)
         steps = load_decoder(folder / "m.gguf", capacity, (piece, 1) if piece > 1 else (1,))
-        for api in arguments.backends.split(","):
+        for api in (*["torch"] * arguments.torch, *arguments.backends.split(","), *["torch"] * arguments.torch):
             try:
-                rows += measure(api, arguments, steps, folder)
+                rows += beside_torch(arguments, model) if api == "torch" else measure(api, arguments, steps, folder)
             except (CompileError, ContenderError) as e:
                 status = FAILED
                 print(f"{api}: {e}", flush=True)
