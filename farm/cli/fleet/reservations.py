@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, day, show_done, show_list
+from farm.cli.output import JsonOption, StateOption, day, do, show_done, show_every
 from farm.doors import open_door
 from orchestrator.model.quantity import parse_moment
 
@@ -42,12 +42,8 @@ def reserve(
 
     Example: `farm devices reserve R58M123ABC --from 14:00 --until 16:00 --for vision --why demo`
     """
-    from orchestrator import acts
-
     given = [_moment(text, option) for text, option in ((begins, "--from"), (until, "--until"))]
-    with open_door(state) as door:
-        done = door.act(acts.reserving.reserve, serials, given[0], given[1], name, why)
-    show_done(done, as_json=as_json)
+    do("reserve", serials, given[0], given[1], name, why, state=state, as_json=as_json)
 
 
 def lend(
@@ -83,10 +79,7 @@ def unreserve(
 
     Example: `farm devices unreserve 3`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.reserving.unreserve, number), as_json=as_json)
+    do("unreserve", number, state=state, as_json=as_json)
 
 
 def reservations(state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -94,11 +87,8 @@ def reservations(state: StateOption = None, as_json: JsonOption = False) -> None
 
     Example: `farm devices reservations --json`
     """
-    from dashboards.answers import answers
-
-    with open_door(state) as door:
-        found = door.every(answers.reservations)
-    show_list(found, ("number", "device", "whose", "from", "until", "why"), _row, as_json=as_json)
+    heads = ("number", "device", "whose", "from", "until", "why")
+    show_every("/reservations", heads, _row, state=state, as_json=as_json)
 
 
 def _row(each: Hold) -> tuple[str, ...]:

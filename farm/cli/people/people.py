@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import settings_of
-from farm.cli.output import JsonOption, StateOption, ask_secret, show_done, show_list
+from farm.cli.output import JsonOption, StateOption, ask_secret, do, show_done, show_every
 from farm.doors import open_door
 from orchestrator.model.people import Kind, Role
 from orchestrator.model.rights import Person
@@ -105,10 +105,7 @@ def join(
 
     Example: `farm people join cameras anna berta`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.groups.join_group, group, people), as_json=as_json)
+    do("join group", group, people, state=state, as_json=as_json)
 
 
 def leave(
@@ -121,10 +118,7 @@ def leave(
 
     Example: `farm people leave cameras anna`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.groups.leave_group, group, people), as_json=as_json)
+    do("leave group", group, people, state=state, as_json=as_json)
 
 
 def revoke(
@@ -134,10 +128,7 @@ def revoke(
 
     Example: `farm people revoke anna --project vision`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.people.revoke_role, name, project), as_json=as_json)
+    do("revoke role", name, project, state=state, as_json=as_json)
 
 
 def password(
@@ -178,10 +169,7 @@ def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = 
 
     Example: `farm people remove anna`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.people.remove_person, name), as_json=as_json)
+    do("remove person", name, state=state, as_json=as_json)
 
 
 def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -189,12 +177,8 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 
     Example: `farm people list --json`
     """
-    from dashboards.answers import answers
-
-    with open_door(state) as door:
-        found = door.every(answers.people)
-    none = "nobody: this farm is its owner's alone"
-    show_list(found, ("who", "what", "roles", "groups", ""), _row, as_json=as_json, none=none, data=_data)
+    heads, none = ("who", "what", "roles", "groups", ""), "nobody: this farm is its owner's alone"
+    show_every("/people", heads, _row, state=state, as_json=as_json, none=none, data=_data)
 
 
 def _row(each: Person) -> tuple[str, ...]:
