@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, day, do, show_done, show_every
+from farm.cli.output import JsonOption, StateOption, argument, day, do, option, show_done, show_every
 from farm.doors import open_door
 from orchestrator.model.quantity import parse_moment
 
@@ -17,21 +17,15 @@ if TYPE_CHECKING:
 
 
 def reserve(
-    serials: Annotated[
-        list[str], typer.Argument(metavar="SERIAL...", help="Devices to reserve.", autocompletion=completion.serials)
-    ],
+    serials: Annotated[list[str], argument("SERIAL...", "Devices to reserve.", autocompletion=completion.serials)],
     begins: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TIME", help="When it begins: `14:00`, `2026-12-01 08:00`; now by default."),
+        str | None, option("--from TIME", "When it begins: `14:00`, `2026-12-01 08:00`; now by default.")
     ] = None,
     until: Annotated[
-        str | None,
-        typer.Option("--until", metavar="TIME", help="When it ends; without an end the devices are a project's pool."),
+        str | None, option("--until TIME", "When it ends; without an end the devices are a project's pool.")
     ] = None,
-    name: Annotated[
-        str, typer.Option("--for", metavar="NAME", help="The person, group or project that has them; you, by default.")
-    ] = "",
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Reason, shown to other people.")] = "",
+    name: Annotated[str, option("--for NAME", "The person, group or project that has them; you, by default.")] = "",
+    why: Annotated[str, option("--why TEXT", "Reason, shown to other people.")] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -47,12 +41,10 @@ def reserve(
 
 
 def lend(
-    serials: Annotated[
-        list[str], typer.Argument(metavar="SERIAL...", help="Devices to lend.", autocompletion=completion.serials)
-    ],
-    to: Annotated[str, typer.Option("--to", metavar="PERSON", help="Who gets them.")],
-    until: Annotated[str, typer.Option("--until", metavar="TIME", help="When they come back: `2026-12-01 08:00`.")],
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Reason, shown to other people.")] = "",
+    serials: Annotated[list[str], argument("SERIAL...", "Devices to lend.", autocompletion=completion.serials)],
+    to: Annotated[str, option("--to PERSON", "Who gets them.")],
+    until: Annotated[str, option("--until TIME", "When they come back: `2026-12-01 08:00`.")],
+    why: Annotated[str, option("--why TEXT", "Reason, shown to other people.")] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -71,7 +63,7 @@ def lend(
 
 
 def unreserve(
-    number: Annotated[int, typer.Argument(metavar="NUMBER", help="Its number in `farm devices reservations`.")],
+    number: Annotated[int, argument("NUMBER", "Its number in `farm devices reservations`.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import settings_of
-from farm.cli.output import JsonOption, StateOption, ask_secret, do, show_done, show_every
+from farm.cli.output import JsonOption, StateOption, argument, ask_secret, do, option, show_done, show_every
 from farm.doors import open_door
 from orchestrator.model.people import Kind, Role
 from orchestrator.model.rights import Person
@@ -24,13 +24,11 @@ group = typer.Typer(
     "\n\nExample: `farm people list` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person, program or group.")]
-PeopleArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of people or programs.")]
-GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")]
-RoleOption = Annotated[Role | None, typer.Option("--role", help="The role to give; a role before it is replaced.")]
-ProjectOption = Annotated[
-    str, typer.Option("--project", metavar="NAME", help="The project of the role.", show_default="the whole farm")
-]
+NameArgument = Annotated[str, argument("NAME", "Name of the person, program or group.")]
+PeopleArgument = Annotated[list[str], argument("NAME...", "Names of people or programs.")]
+GroupArgument = Annotated[str, argument("GROUP", "Name of the group.")]
+RoleOption = Annotated[Role | None, option("--role", "The role to give; a role before it is replaced.")]
+ProjectOption = Annotated[str, option("--project NAME", "The project of the role.", show_default="the whole farm")]
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +47,7 @@ def add(
     name: NameArgument,
     role: RoleOption = None,
     project: ProjectOption = "",
-    service: Annotated[bool, typer.Option("--service", help="It is a program, such as a build server.")] = False,
+    service: Annotated[bool, option("--service", "It is a program, such as a build server.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -133,7 +131,7 @@ def revoke(
 
 def password(
     name: NameArgument,
-    prompt: Annotated[bool, typer.Option("--prompt", help="Ask for the password here, and make no link.")] = False,
+    prompt: Annotated[bool, option("--prompt", "Ask for the password here, and make no link.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
