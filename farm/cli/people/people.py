@@ -33,13 +33,9 @@ ProjectOption = Annotated[str, option("--project NAME", "The project of the role
 
 def register(app: typer.Typer) -> None:
     group.command("list")(listed)
-    group.command()(add)
     group.command("group")(group_)
-    group.command()(join)
-    group.command()(leave)
-    group.command()(revoke)
-    group.command()(password)
-    group.command()(remove)
+    for command in (add, join, leave, revoke, password, remove):
+        group.command()(command)
     app.add_typer(group, rich_help_panel="The farm")
 
 
