@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -13,6 +13,7 @@ from kernels.ir.dims import Dims, has_channels
 from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 from kernels.source.kernel import Buffer, Kernel, result, view
+from kernels.source.tile import Tile
 
 from .bodies import body
 from .context import GpuContext
@@ -21,12 +22,21 @@ from .layout import packed
 from .maps import lower_map
 from .values import View
 
+
+@dataclass(frozen=True)
+class _Turns(Tile):
+    """Vectors of four of a work-item."""
+
+    turns: int
+
+
 _BINARY = Kernel(
     "binary",
     body("binary"),
     (Buffer("a"), Buffer("b"), result("dst")),
     (*view("a"), *view("b"), *view("dst"), "stacks", "hw", "multiply", "by_channel", "activation"),
     ("lo", "hi"),
+    _Turns,
     computes_in_half=True,
 )
 """b is a tensor of the same shape (by_channel 0), or one vector a stack (by_channel 1)."""
@@ -61,7 +71,7 @@ def lower_binary(context: GpuContext, node: Node) -> None:
             **left.ints("a"), **right.ints("b"), **target.ints("dst"), "stacks": dims.stacks, "hw": dims.hw,
             "multiply": int(node.op == "mul"), "by_channel": int(by_channel), "activation": code,
         },
-        (-(-vectors // turns), 1, dims.n), floats={"lo": lo, "hi": hi}, switches={"TURNS": turns}, flops=prod(shape),
+        (-(-vectors // turns), 1, dims.n), floats={"lo": lo, "hi": hi}, tile=_Turns(turns), flops=prod(shape),
         traffic=context.traffic(node),
     )  # fmt: skip
 
