@@ -198,22 +198,24 @@ def devices(asked: Asked, first: First = 0, most: Most = 50) -> Page[Device]:
 @read("/hosts", SEES_ANYTHING)
 def hosts(asked: Asked, first: First = 0, most: Most = 50) -> Page[HostView]:
     """List the hosts: whether each gets work, and if not why."""
-    announced = Inventory(asked.sources.redis()).hosts()
-    found = views(announced, asked.ledger.standing.hosts(), asked.ledger.running())
-    return cut(found, first, most)
+    return cut(_hosts(asked), first, most)
 
 
 @read("/hosts/closed", SEES_ANYTHING)
 def closed_hosts(asked: Asked) -> list[str]:
     """Tell which hosts get no work, why, and what to do. One that is silent is no news: its devices are."""
+    held = [(each.serial, f"{each.reason}; {each.remedy}") for each in asked.ledger.standing.quarantined_hosts()]
+    held += [(each.name, f"{each.state}; {each.why}") for each in _hosts(asked) if each.why and each.state != "silent"]
+    return [f"host {name} gets no work: {why}" for name, why in held]
+
+
+def _hosts(asked: Asked) -> list[HostView]:
+    """Nobody announces anything without a running farm."""
     try:
         announced = Inventory(asked.sources.redis()).hosts()
     except ServiceDown:
         announced = []
-    found = views(announced, asked.ledger.standing.hosts(), asked.ledger.running())
-    held = [(each.serial, f"{each.reason}; {each.remedy}") for each in asked.ledger.standing.quarantined_hosts()]
-    held += [(each.name, f"{each.state}; {each.why}") for each in found if each.why and each.state != "silent"]
-    return [f"host {name} gets no work: {why}" for name, why in held]
+    return views(announced, asked.ledger.standing.hosts(), asked.ledger.running())
 
 
 @read("/audit", ADMINISTERS)

@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from farm.doors import open_door
 from kernels.errors import CompileError
 from orchestrator.model.errors import FarmError, SetupError
 
@@ -128,6 +129,33 @@ def show_list(
         print_json([data(each) for each in found])
     else:
         out().print(Listing(heads, [row(each) for each in found]) if found or not none else none)
+
+
+def do(act: str, *args: Any, state: Path | None, as_json: bool, once: str = "", **options: Any) -> None:
+    """Do an act, by its name in the audit, and show what came of it. `once`: the field that is told this once."""
+    from orchestrator.acts import ACTS
+
+    with open_door(state) as door:
+        done = door.act(ACTS[act], *args, **options)
+    show_done(done, as_json=as_json, once=done.data[once] if once else "")
+
+
+def show_every(
+    path: str,
+    heads: Sequence[Head | str],
+    row: Callable[[Any], Sequence[Cell]],
+    *,
+    state: Path | None,
+    as_json: bool,
+    given: dict[str, str] | None = None,
+    **more: Any,
+) -> None:
+    """Show the list that the API has at a path, as `show_list` does. `given`: what it is asked with."""
+    from dashboards.answers.reading import READS
+
+    with open_door(state) as door:
+        found = door.every(READS[path].answer, **(given or {}))
+    show_list(found, heads, row, as_json=as_json, **more)
 
 
 def day(at: float | None) -> str:

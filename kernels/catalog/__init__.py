@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .addition import ADDITIONS
 from .convolution import CONVOLUTIONS
 from .family import GpuFamily
 from .product import PRODUCTS
 from .transposition import TRANSPOSITIONS
 
-FAMILIES: tuple[GpuFamily[Any], ...] = (CONVOLUTIONS, PRODUCTS, TRANSPOSITIONS, ADDITIONS)
+FAMILIES: tuple[GpuFamily[Any], ...] = (CONVOLUTIONS, PRODUCTS, TRANSPOSITIONS)

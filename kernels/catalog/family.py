@@ -1,4 +1,4 @@
-"""The interface of convolution, product, transposition and addition: each is a family of algorithms.
+"""The interface of convolution, product and transposition: each is a family of algorithms.
 
 An algorithm is a folder with its kernel's body, its tile, when it fits, and the dispatches that it becomes. A family
 lists its algorithms in one line each, and knows which is best by the kind of device. Lowering, the check of what was

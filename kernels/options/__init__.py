@@ -33,7 +33,7 @@ MAX_GRANULARITY = 64
 MAX_PIXELS = 16
 
 
-LAYER_AXES = ("algorithm", "granularity", "pixels", "product", "transpose", "addition")
+LAYER_AXES = ("algorithm", "granularity", "pixels", "product", "transpose")
 """Axes that a layer may have of its own."""
 BY_FOURS = ("direct", "window", "pointwise")
 """Convolutions that compute vectors of four channels."""
@@ -130,12 +130,6 @@ class Options:
         "auto",
         "algorithm of transpositions, optionally with its tile: `tiled 32x8`",
         names=dict.fromkeys(GPU, "kernels.catalog.transposition:ALGORITHMS"),
-        backends=GPU,
-    )
-    addition: str = axis(
-        "auto",
-        "algorithm of elementwise additions and multiplications, optionally with its tile: `vectors 2`",
-        names=dict.fromkeys(GPU, "kernels.catalog.addition:ALGORITHMS"),
         backends=GPU,
     )
     threads: int = axis(

@@ -85,9 +85,7 @@ def _wanted(graph: Graph, options: Options, limits: Limits) -> dict[str, Layer]:
         raise CompileError(f"tuning chooses the algorithm and its tile: leave {' and '.join(asked)} out")
     wanted = distinct(graph, options, limits)
     if not wanted:
-        raise CompileError(
-            f"{graph.name} has no convolution, product, transposition or addition that is left open: nothing to tune"
-        )
+        raise CompileError(f"{graph.name} leaves no convolution, product or transposition open: nothing to tune")
     return wanted
 
 

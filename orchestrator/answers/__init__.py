@@ -8,18 +8,6 @@ from .story import Story, story_of
 from .waiting import Wait, explain, reason_lines, wait_data, why_jobs_wait
 
 __all__ = [
-    "Ending",
-    "Problem",
-    "Standing",
-    "Story",
-    "Wait",
-    "all_in_brief",
-    "explain",
-    "how_far",
-    "problems_of",
-    "reason_lines",
-    "story_of",
-    "wait_data",
-    "when_it_ends",
-    "why_jobs_wait",
-]
+    "Ending", "Problem", "Standing", "Story", "Wait", "all_in_brief", "explain", "how_far", "problems_of",
+    "reason_lines", "story_of", "wait_data", "when_it_ends", "why_jobs_wait",
+]  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.ledger.rows import block_label, label
+from orchestrator.model.base import like
 from orchestrator.model.live.waiting import WaitReason
 
 from .waiting import each_waits
@@ -100,20 +101,13 @@ def story_of(ledger: Ledger, job_id: str, reasons: Mapping[str, WaitReason] | No
 
 
 def _try(row: AttemptRow, record: Record | None) -> Try:
-    return Try(
-        attempt=row.attempt,
-        serial=row.serial,
-        host=row.host,
-        token=row.token,
-        started_at=row.started_at,
-        ended_at=row.ended_at,
-        outcome=row.outcome,
-        cause=row.cause,
+    return like(
+        Try,
+        row,
         reasons=record.reasons if record else (),
         invalid=tuple((each.code.value, each.detail) for each in record.invalid) if record else (),
         doubts=tuple((str(each.code), each.detail, each.remedy) for each in record.doubts) if record else (),
         conditions=tuple((c.name, c.wanted, c.held, c.proven) for c in record.conditions) if record else (),
         steps=tuple((each.step, each.duration_ns / 1e9) for each in record.setup) if record else (),
         log=record.evidence if record else (),
-        median_ms=row.median_ms,
     )

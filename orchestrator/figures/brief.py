@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from orchestrator.model.base import like
 from orchestrator.model.record import Outcome
 
 from .block import BlockFigures, Value
@@ -53,20 +54,11 @@ def brief_of(block: BlockFigures) -> Brief:
     good = block.outcome is _OK
     energies = dict(_energies(block)) if good else {}
     timed = good and not block.stream and block.times is not None
-    return Brief(
-        experiment_id=block.experiment_id,
-        job_id=block.job_id,
-        cell_id=block.cell_id,
-        serial=block.serial,
+    return like(
+        Brief,
+        block,
         source=str(block.source),
         outcome=str(block.outcome),
-        started_at=block.started_at,
-        token=block.token,
-        block=block.block,
-        role=block.role,
-        model=block.model,
-        ended_at=block.ended_at,
-        cause=block.cause,
         median_ms=block.times.median_ms if timed and block.times else None,
         first_result_ms=first_result_ms(block) if timed else None,
         whole_ms=bool(block.times and block.times.whole),

@@ -7,6 +7,7 @@ from itertools import pairwise
 from statistics import median
 
 from orchestrator.energy import BlockEnergy, block_energy, stage_windows
+from orchestrator.model.base import like
 from orchestrator.model.event import Sample
 from orchestrator.model.job import Cell
 from orchestrator.model.power import Estimate
@@ -33,32 +34,15 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
     times, energy = timed_ms(record), block_energy(record)
     course = course_of(record, timed) if sustained else None
     device, reading = record.device, record.state_before.reading if record.state_before else None
-    return BlockFigures(
-        experiment_id=record.experiment_id,
-        job_id=record.job_id,
-        attempt=record.attempt,
-        token=record.token,
-        cell_id=record.cell_id,
-        block=record.block,
-        role=record.role,
-        worker=record.worker,
+    return like(
+        BlockFigures,
+        record,
         serial=device.serial,
         model=device.model,
         profile=device.profile,
-        source=record.source,
         boot_id=device.boot_id,
         fingerprint="" if record.provenance.fingerprint else device.fingerprint,
         battery_cycles=reading.battery_cycles if reading else None,
-        started_at=record.started_at,
-        ended_at=record.ended_at,
-        outcome=record.outcome,
-        cause=record.cause,
-        reasons=record.reasons,
-        invalid=record.invalid,
-        doubts=record.doubts,
-        conditions=record.conditions,
-        runs_on=record.runs_on,
-        provenance=record.provenance,
         times=times_of(times, means=any(sample.mean_of > 1 for sample in timed)),
         inferences=sum(sample.runs for sample in timed),
         stream=any(sample.inferences > 1 for sample in record.samples),
@@ -76,7 +60,6 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
         psnr_db=min((each.psnr_db for each in record.checks if each.psnr_db is not None), default=None),
         answer=answer_of(record),
         trained=_trained(record, energy),
-        predictions=record.predictions,
     )
 
 
@@ -127,20 +110,14 @@ def _memory(record: Record) -> Memory | None:
 def _energy(found: BlockEnergy | None) -> Energy | None:
     if found is None:
         return None
-    return Energy(
-        source=found.source,
-        scope=found.scope,
-        name=found.name,
-        absolute=found.absolute,
-        gain_uncertainty=found.gain_uncertainty,
-        load_s=found.load_s,
-        inferences=found.inferences,
+    return like(
+        Energy,
+        found,
         per_inference_j=_value(found.per_inference_j),
         gross_per_inference_j=_value(found.gross_per_inference_j),
         per_token_j={f"{each.name} energy": _known(each.per_token_j) for each in found.phases},
         load_power_w=_known(found.load_power_w),
         idle_power_w=_value(found.idle_power_w),
-        doubts=found.doubts,
     )
 
 

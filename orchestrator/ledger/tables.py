@@ -25,6 +25,7 @@ from sqlalchemy import (
     false,
     select,
 )  # fmt: skip
+from sqlalchemy.schema import SchemaItem
 
 from orchestrator.model.device import Source
 from orchestrator.model.people import COMMON, Door
@@ -37,9 +38,14 @@ SCHEMA_VERSION = 31
 
 METADATA = MetaData()
 
-EXPERIMENTS = Table(
+
+def table(name: str, *columns: SchemaItem) -> Table:
+    """Return a table of the ledger."""
+    return Table(name, METADATA, *columns)
+
+
+EXPERIMENTS = table(
     "experiments",
-    METADATA,
     Column("id", String(100), primary_key=True),
     Column("sequence", Number, nullable=False, unique=True),
     Column("spec", Text, nullable=False),
@@ -52,9 +58,8 @@ EXPERIMENTS = Table(
 )
 """`origin`: JSON of where it was measured, if it was imported from another lab; else empty."""
 
-CHOICES = Table(
+CHOICES = table(
     "choices",
-    METADATA,
     Column("id", Integer, primary_key=True),
     Column("digest", String(64), nullable=False, unique=True),
     Column("candidates", Text, nullable=False),
@@ -62,17 +67,15 @@ CHOICES = Table(
 )
 """A choice of devices, the same for all experiments: JSON of their serials, and its SHA-256."""
 
-CHOICE_DEVICES = Table(
+CHOICE_DEVICES = table(
     "choice_devices",
-    METADATA,
     Column("choice_id", ForeignKey("choices.id"), primary_key=True),
     Column("serial", String(200), primary_key=True),
 )
 Index("choices_of_device", CHOICE_DEVICES.c.serial, CHOICE_DEVICES.c.choice_id)
 
-LANES = Table(
+LANES = table(
     "lanes",
-    METADATA,
     Column("id", Integer, primary_key=True),
     Column("experiment", ForeignKey("experiments.sequence"), nullable=False),
     Column("choice_id", ForeignKey("choices.id"), nullable=False),
@@ -84,9 +87,8 @@ LANES = Table(
 JSON of why its strategy ended without what it was asked for; empty: it did not."""
 Index("lanes_by_change", LANES.c.changed)
 
-TEMPLATES = Table(
+TEMPLATES = table(
     "templates",
-    METADATA,
     Column("id", Integer, primary_key=True),
     Column("experiment", ForeignKey("experiments.sequence"), nullable=False),
     Column("digest", String(64), nullable=False),
@@ -97,9 +99,8 @@ TEMPLATES = Table(
 )
 """The jobs' templates: the packed JSON of a cell's blocks without their block and their candidates."""
 
-JOBS = Table(
+JOBS = table(
     "jobs",
-    METADATA,
     Column("id", String(32), primary_key=True),
     Column("experiment", ForeignKey("experiments.sequence"), nullable=False),
     Column("sequence", Integer, nullable=False),
@@ -122,9 +123,8 @@ Index("jobs_by_experiment", JOBS.c.experiment, JOBS.c.state, JOBS.c.sequence)
 _TRIED = (JOBS.c.state == "waiting") & (JOBS.c.attempts > 0)
 Index("jobs_tried", JOBS.c.lane_id, sqlite_where=_TRIED, postgresql_where=_TRIED)
 
-ATTEMPTS = Table(
+ATTEMPTS = table(
     "attempts",
-    METADATA,
     Column("job_id", ForeignKey("jobs.id"), primary_key=True),
     Column("attempt", Integer, primary_key=True),
     Column("token", Token, nullable=False, unique=True),
@@ -140,9 +140,8 @@ ATTEMPTS = Table(
 Index("attempts_by_end", ATTEMPTS.c.ended_at)
 Index("attempts_by_change", ATTEMPTS.c.changed)
 
-ARCHIVES = Table(
+ARCHIVES = table(
     "archives",
-    METADATA,
     Column("id", Integer, primary_key=True),
     Column("sha256", String(64), nullable=False),
     Column("file", Text, nullable=False),
@@ -150,9 +149,8 @@ ARCHIVES = Table(
 )
 """Files of `farm ledger archive`, each with the hash that it had when it was written and read again."""
 
-RECORDS = Table(
+RECORDS = table(
     "records",
-    METADATA,
     Column("job_id", ForeignKey("jobs.id"), primary_key=True),
     Column("attempt", Integer, primary_key=True),
     Column("token", Token, nullable=False),
@@ -173,9 +171,8 @@ Index("records_by_experiment", RECORDS.c.experiment_id, RECORDS.c.started_at, RE
 Index("records_by_device", RECORDS.c.serial, RECORDS.c.started_at)
 Index("records_by_kept_at", RECORDS.c.kept_at)
 
-FIGURES = Table(
+FIGURES = table(
     "figures",
-    METADATA,
     Column("job_id", ForeignKey("jobs.id"), primary_key=True),
     Column("attempt", Integer, primary_key=True),
     Column("version", Integer, nullable=False),
@@ -198,9 +195,8 @@ says. `median_ms` is of a block's timed samples, null where it did not go well. 
 of the body; null in a row from before it."""
 Index("figures_by_result", FIGURES.c.experiment_id, FIGURES.c.serial, FIGURES.c.cell_id, FIGURES.c.started_at)
 
-DEAD_RECORDS = Table(
+DEAD_RECORDS = table(
     "dead_records",
-    METADATA,
     Column("id", String(16), primary_key=True),
     Column("body", LargeBinary, nullable=False),
     Column("reason", Text, nullable=False),
@@ -211,11 +207,10 @@ DEAD_RECORDS = Table(
 """The dead records, which can never be of this ledger: the bytes as they came, under their hash."""
 
 
-def _health(table: str, key: str) -> Table:
+def _health(name: str, key: str) -> Table:
     """The losses in a row of each device or host, and its quarantine."""
-    return Table(
-        table,
-        METADATA,
+    return table(
+        name,
         Column(key, String(200), primary_key=True),
         Column("failures", Integer, nullable=False),
         Column("failed_at", Time, nullable=False, default=0.0),
@@ -227,9 +222,8 @@ def _health(table: str, key: str) -> Table:
 DEVICE_HEALTH = _health("device_health", "serial")
 HOST_HEALTH = _health("host_health", "host")
 
-HOSTS = Table(
+HOSTS = table(
     "hosts",
-    METADATA,
     Column("name", String(200), primary_key=True),
     Column("state", Word(12, HostState), nullable=False),
     Column("since", Time, nullable=False),
@@ -237,17 +231,15 @@ HOSTS = Table(
 )
 """The hosts of which people spoke: added, being drained, removed. A host that announces itself needs no row."""
 
-OWNERS = Table(
+OWNERS = table(
     "owners",
-    METADATA,
     Column("serial", String(200), primary_key=True),
     Column("host", String(200), nullable=False),
 )
 """The host that has a device, as the scheduler has decided where it was announced."""
 
-DEVICE_NOTES = Table(
+DEVICE_NOTES = table(
     "device_notes",
-    METADATA,
     Column("serial", String(200), primary_key=True),
     Column("labels", Text, nullable=False),
     Column("note", Text, nullable=False),
@@ -255,9 +247,8 @@ DEVICE_NOTES = Table(
 )
 """The words of people on devices; `labels`: `KEY=VALUE`, with blanks between them."""
 
-DEVICE_HISTORY = Table(
+DEVICE_HISTORY = table(
     "device_history",
-    METADATA,
     Column("id", Integer, primary_key=True),
     Column("serial", String(200), nullable=False),
     Column("host", String(200), nullable=False),
@@ -269,9 +260,8 @@ DEVICE_HISTORY = Table(
 """The history of devices: a row for each change, which holds until the next one of the device."""
 Index("device_history_by_device", DEVICE_HISTORY.c.serial, DEVICE_HISTORY.c.id)
 
-HOLDS = Table(
+HOLDS = table(
     "holds",
-    METADATA,
     Column("id", Integer, primary_key=True),
     Column("serial", String(200), nullable=False),
     Column("who", String(100), nullable=False),
@@ -287,9 +277,8 @@ get no work but the holder's own from `begins` until `until`, or until somebody 
 `begins` is 0 of what a person took at once; else it was reserved."""
 Index("holds_by_device", HOLDS.c.serial)
 
-AUDIT = Table(
+AUDIT = table(
     "audit",
-    METADATA,
     Column("id", Integer, primary_key=True),
     Column("at", Time, nullable=False),
     Column("who", String(100), nullable=False),
@@ -303,9 +292,8 @@ AUDIT = Table(
 """The acts of people, each stored in the transaction that did it (`orchestrator/acts/`), and those that were refused
 them. No row is ever changed or removed."""
 
-NIGHTS = Table(
+NIGHTS = table(
     "nights",
-    METADATA,
     Column("id", String(120), primary_key=True),
     Column("suite", String(60), nullable=False),
     Column("due_at", Time, nullable=False),
@@ -316,9 +304,8 @@ NIGHTS = Table(
 """Runs of suites (`orchestrator/nightly/night.py`); `version` counts how often one was replaced."""
 Index("nights_by_suite", NIGHTS.c.suite, NIGHTS.c.due_at)
 
-SCHEDULES = Table(
+SCHEDULES = table(
     "schedules",
-    METADATA,
     Column("suite", String(60), primary_key=True),
     Column("file", Text, nullable=False),
     Column("cron", String(100), nullable=False),
@@ -327,9 +314,8 @@ SCHEDULES = Table(
 )
 """Suites that the farm runs by itself: the suite's file, when it is due, and the suite as it was then."""
 
-QUEUE_RUNS = Table(
+QUEUE_RUNS = table(
     "queue_runs",
-    METADATA,
     Column("id", String(120), primary_key=True),
     Column("name", String(60), nullable=False),
     Column("began_at", Time, nullable=False),
@@ -343,9 +329,8 @@ QUEUE_RUNS = Table(
 """Queueing experiments that ran on devices (`orchestrator/queueing/kept/`), their requests in packed columns."""
 Index("queue_runs_by_time", QUEUE_RUNS.c.began_at)
 
-COUNTED = Table(
+COUNTED = table(
     "counted",
-    METADATA,
     Column("what", String(10), primary_key=True),
     Column("outcome", Word(12, Outcome, empty=True), primary_key=True),
     Column("word", String(40), primary_key=True),
@@ -353,9 +338,8 @@ COUNTED = Table(
 )
 """Counts of what this farm did beyond what the tables have, by outcome and cause of `attempts`, source of `records`."""
 
-COUNTERS = Table(
+COUNTERS = table(
     "counters",
-    METADATA,
     Column("name", String(40), primary_key=True),
     Column("value", Number, nullable=False),
 )

@@ -52,11 +52,9 @@ def _objects_conflict(objects: str, pipeline: str) -> str:
     return "" if objects == "kept" or pipeline == "none" else "a pipeline keeps what its stages need"
 
 
-def _tuned_unused(
-    backend: str, algorithm: str, granularity: int, pixels: int, product: str, transpose: str, addition: str
-) -> str:
+def _tuned_unused(backend: str, algorithm: str, granularity: int, pixels: int, product: str, transpose: str) -> str:
     convolutions = algorithm != "auto" or granularity > 0 or pixels > 0
-    if convolutions and (backend == "cpu" or "auto" not in (product, transpose, addition)):
+    if convolutions and (backend == "cpu" or "auto" not in (product, transpose)):
         return "every algorithm is asked for by name"
     return ""
 

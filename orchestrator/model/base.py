@@ -7,15 +7,18 @@ import hashlib
 import inspect
 import json
 import textwrap
+from collections.abc import Callable
 from enum import StrEnum
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import to_string_ser_schema
 
+T = TypeVar("T")
 STRICT = ConfigDict(frozen=True, extra="forbid")
 """The configuration of models, also for dataclasses that stand in a model."""
 
@@ -58,6 +61,16 @@ class Remedied(Word):
         made = str.__new__(cls, word)
         made._value_, made.remedy = word, remedy
         return made
+
+
+def like(kind: Callable[..., T], of: object, **more: Any) -> T:
+    """Make a thing of the fields that another has under the same names. `more`: those that it has not, or differ."""
+    return kind(**{name: getattr(of, name) for name in _fields(kind) if name not in more and hasattr(of, name)}, **more)
+
+
+@lru_cache
+def _fields(kind: Callable[..., object]) -> tuple[str, ...]:
+    return tuple(inspect.signature(kind).parameters)
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:

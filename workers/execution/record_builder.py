@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TypeVar
 
 from kernels.errors import CompileError, LimitExceeded
+from orchestrator.model.base import like
 from orchestrator.model.device import DeviceFacts, DeviceState, Source
 from orchestrator.model.enrolment import Enrolment, SupplyWay
 from orchestrator.model.errors import ConditionNotMet, FarmError, TransientError
@@ -112,25 +113,17 @@ class RecordBuilder:
         """The attempt as it will be kept."""
         job, measured, program, verdict = self.assignment.job, self.measured, self.program, self.verdict
         events = measured.events
-        return Record(
+        return like(
+            Record,
+            self,
             experiment_id=job.experiment_id,
             job_id=self.assignment.job_id,
             cell_id=job.cell.cell_id,
             block=job.block,
             attempt=self.assignment.attempt,
             token=self.assignment.token,
-            worker=self.worker,
-            device=self.device,
             source=self.device.source,
-            state_before=self.state_before,
-            state_after=self.state_after,
-            outcome=self.outcome,
-            cause=self.cause,
-            reasons=self.reasons,
-            session=self.session,
-            started_at=self.started_at,
             ended_at=time.time(),
-            clock=self.clock,
             runs_on=runs_on(events),
             role=job.role,
             suspended_s=suspended_s(events),

@@ -38,14 +38,13 @@ ExperimentArgument = Annotated[
     str,
     argument("EXPERIMENT", "Id, name (the newest of that name) or `latest`.", autocompletion=completion.experiments),
 ]
+_TARGET = "Id, name (the newest of that name) or `latest`; or the id of one job."
+TargetArgument = Annotated[str, argument("EXPERIMENT|JOB", _TARGET, autocompletion=completion.experiments)]
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(run)
-    app.command(rich_help_panel=EXPERIMENTS)(status)
-    app.command(rich_help_panel=EXPERIMENTS)(watch)
-    app.command(rich_help_panel=EXPERIMENTS)(cancel)
-    app.command(rich_help_panel=EXPERIMENTS)(retry)
+    for command in (run, status, watch, cancel, retry):
+        app.command(rich_help_panel=EXPERIMENTS)(command)
 
 
 def run(
@@ -192,14 +191,7 @@ def watch(
 
 
 def cancel(
-    target: Annotated[
-        str,
-        argument(
-            "EXPERIMENT",
-            "Id, name (the newest of that name) or `latest`; or the id of one job.",
-            autocompletion=completion.experiments,
-        ),
-    ],
+    target: TargetArgument,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -217,14 +209,7 @@ def cancel(
 
 
 def retry(
-    target: Annotated[
-        str,
-        argument(
-            "EXPERIMENT|JOB",
-            "Id, name (the newest of that name) or `latest`; or the id of one job.",
-            autocompletion=completion.experiments,
-        ),
-    ],
+    target: TargetArgument,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import open_ledger, settings_of
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, out, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, out, print_json, show_list
 
 if TYPE_CHECKING:
     from orchestrator.ledger import DeadRecord
@@ -35,21 +35,17 @@ def register(app: typer.Typer) -> None:
 def listed(context: typer.Context, state: StateOption = None, as_json: JsonOption = False) -> None:
     if context.invoked_subcommand is not None:
         return
-    from orchestrator.report.listing import Head, Listing
+    from orchestrator.report.listing import Head
 
     with open_ledger(settings_of(state)) as ledger:
         found = ledger.dead.every()
-    if as_json:
-        print_json([asdict(each) for each in found])
-        return
-    if not found:
-        out().print("no record is set aside")
-        return
-    rows = [
-        (each.id, escape(each.name), escape(each.host), _clock(each.set_aside_at), str(each.size), _first_line(each))
-        for each in found
-    ]
-    out().print(Listing(("id", "job:attempt", "host", "set aside", Head("bytes", True), "why"), rows))
+    heads = ("id", "job:attempt", "host", "set aside", Head("bytes", True), "why")
+    show_list(found, heads, _row, as_json=as_json, none="no record is set aside")
+
+
+def _row(each: DeadRecord) -> tuple[str, ...]:
+    of = (each.id, escape(each.name), escape(each.host), _clock(each.set_aside_at))
+    return (*of, str(each.size), escape(each.reason.partition("\n")[0]))
 
 
 def show(
@@ -118,10 +114,6 @@ def drop(
         print_json({"dropped": dead_ids})
         return
     out().print(f"dropped {len(dead_ids)}")
-
-
-def _first_line(dead: DeadRecord) -> str:
-    return escape(dead.reason.partition("\n")[0])
 
 
 def _clock(at: float) -> str:

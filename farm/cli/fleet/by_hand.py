@@ -13,16 +13,16 @@ import typer
 
 from farm.access import settings_of
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, log, out, print_json, show_done, write_whole
+from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json, show_done, write_whole
 from farm.doors import open_door
 from orchestrator.model.errors import SetupError
 
-Serial = Annotated[str, typer.Argument(metavar="SERIAL", help="The phone.", autocompletion=completion.serials)]
+Serial = Annotated[str, argument("SERIAL", "The phone.", autocompletion=completion.serials)]
 
 
 def screenshot(
     serial: Serial,
-    file: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.png", help="File to write the picture to.")],
+    file: Annotated[Path, option("--output, -o FILE.png", "File to write the picture to.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -45,7 +45,7 @@ def screenshot(
 
 def shell(
     serial: Serial,
-    command: Annotated[list[str], typer.Argument(metavar="CMD...", help="The command, behind `--`.")],
+    command: Annotated[list[str], argument("CMD...", "The command, behind `--`.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from farm.access import none_runs
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, argument, log, out, print_json, show_done
+from farm.cli.output import JsonOption, StateOption, argument, do, log, out, print_json
 from farm.doors import open_door, unserved
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
 from orchestrator.model.errors import Unsupported
@@ -106,10 +106,7 @@ def release(
 
     Example: `farm release R58M123ABC`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.devices.release, serial), as_json=as_json)
+    do("release", serial, state=state, as_json=as_json)
 
 
 def _one(found: list[Device], serial: str) -> Device:

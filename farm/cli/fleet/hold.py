@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, argument, option, show_done
-from farm.doors import open_door
+from farm.cli.output import JsonOption, StateOption, argument, do, option
 from orchestrator.model.quantity import parse_moment, parse_seconds
 
 
@@ -36,12 +35,8 @@ def hold(
 
     Example: `farm hold R58M123ABC --until 17:00 --note "new battery"`
     """
-    from orchestrator import acts
-
     end = _end(until, lasting)
-    with open_door(state) as door:
-        done = door.act(acts.devices.hold, serials, end, note, alone=alone, now=now)
-    show_done(done, as_json=as_json)
+    do("hold", serials, end, note, alone=alone, now=now, state=state, as_json=as_json)
 
 
 def _end(until: str | None, lasting: str | None) -> float | None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
-from farm.access import COMMAND_LINE, open_inventory, open_ledger, open_site, settings_of, user_by
-from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json, say, show_done
-from farm.doors import open_door
-from orchestrator.model.errors import ServiceDown
+from farm.access import COMMAND_LINE, open_site, settings_of, user_by
+from farm.cli.output import JsonOption, StateOption, argument, do, log, option, print_json, say, show_every
 
 if TYPE_CHECKING:
     from orchestrator.answers.hosts import HostView
-    from orchestrator.ledger import Ledger
-    from orchestrator.system.config import Settings
 
 group = typer.Typer(
     name="host",
@@ -41,31 +36,17 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 
     Example: `farm host list --json`
     """
-    from orchestrator.report.listing import Head, Listing
+    from orchestrator.report.listing import Head
 
-    settings = settings_of(state)
-    with open_ledger(settings) as ledger:
-        found = _views(settings, ledger)
-    if as_json:
-        print_json([asdict(host) for host in found])
-        return
-    rows = [
-        (
-            escape(host.name), f"[{STYLES.get(host.state, 'yellow')}]{host.state}[/]",
-            f"{host.running} of {host.sessions}" if host.sessions else str(host.running),
-            str(host.spooled), f"{host.version or '?'} ({host.protocol})", escape(host.why),
-        )
-        for host in found
-    ]  # fmt: skip
-    heads = (
-        "host",
-        "state",
-        Head("sessions", True),
-        Head("spooled", True),
-        "version",
-        "why it gets no work",
-    )
-    out().print(Listing(heads, rows) if rows else "no host is known")
+    heads = ("host", "state", Head("sessions", True), Head("spooled", True), "version", "why it gets no work")
+    show_every("/hosts", heads, _row, state=state, as_json=as_json, none="no host is known")
+
+
+def _row(each: HostView) -> tuple[str, ...]:
+    state = f"[{STYLES.get(each.state, 'yellow')}]{each.state}[/]"
+    running = f"{each.running} of {each.sessions}" if each.sessions else str(each.running)
+    of = (escape(each.name), state, running, str(each.spooled))
+    return (*of, f"{each.version or '?'} ({each.protocol})", escape(each.why))
 
 
 def add(
@@ -98,10 +79,7 @@ def drain(name: NameArgument, state: StateOption = None, as_json: JsonOption = F
 
     Example: `farm host drain lab2`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.hosts.drain_host, name), as_json=as_json)
+    do("drain host", name, state=state, as_json=as_json)
 
 
 def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -109,10 +87,7 @@ def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = 
 
     Example: `farm host resume lab2`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.hosts.resume_host, name), as_json=as_json)
+    do("resume host", name, state=state, as_json=as_json)
 
 
 def remove(
@@ -127,10 +102,7 @@ def remove(
 
     Example: `farm host remove lab2`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.hosts.remove_host, name, force=force), as_json=as_json)
+    do("remove host", name, force=force, state=state, as_json=as_json)
 
 
 def certificate(
@@ -155,14 +127,3 @@ def certificate(
         print_json({"certificate": made.certificate, "key": made.key, "ca": ca})
     else:
         say(f"wrote {made.certificate}, {made.key} and {ca}")
-
-
-def _views(settings: Settings, ledger: Ledger) -> list[HostView]:
-    """Works without a running farm: then nobody announces anything."""
-    from orchestrator.answers import hosts
-
-    try:
-        announced = open_inventory(settings).hosts()
-    except ServiceDown:
-        announced = []
-    return hosts.views(announced, ledger.standing.hosts(), ledger.running())

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, argument, option, out, print_json, show_done
-from farm.doors import open_door
+from farm.cli.output import JsonOption, StateOption, argument, day, do, option, show_every
+
+if TYPE_CHECKING:
+    from orchestrator.ledger.said.history import DeviceWas
 
 
 def describe(
@@ -30,11 +30,7 @@ def describe(
 
     Example: `farm devices describe R58M123ABC --label rack=3 --owner anna --note "screen broken"`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        done = door.act(acts.describing.describe, serials, labels or [], note, owner)
-    show_done(done, as_json=as_json)
+    do("describe", serials, labels or [], note, owner, state=state, as_json=as_json)
 
 
 def inventory(
@@ -48,24 +44,10 @@ def inventory(
 
     Example: `farm devices inventory R58M123ABC --json`
     """
-    from dashboards.answers import answers
-    from orchestrator.report.listing import Listing
+    heads = ("device", "since", "model", "build", "drivers", "cycles", "battery")
+    show_every("/inventory", heads, _row, state=state, as_json=as_json, given={"serial": serial or ""})
 
-    with open_door(state) as door:
-        found = door.every(answers.inventory, serial=serial or "")
-    if as_json:
-        print_json([asdict(each) for each in found])
-        return
-    rows = [
-        (
-            escape(each.serial),
-            time.strftime("%Y-%m-%d %H:%M", time.localtime(each.seen_at)),
-            escape(each.model),
-            escape(each.build),
-            escape(each.drivers),
-            "" if each.battery_cycles is None else str(each.battery_cycles),
-            escape(each.battery_health),
-        )
-        for each in found
-    ]
-    out().print(Listing(("device", "since", "model", "build", "drivers", "cycles", "battery"), rows))
+
+def _row(each: DeviceWas) -> tuple[str, ...]:
+    of = (escape(each.serial), day(each.seen_at), escape(each.model), escape(each.build), escape(each.drivers))
+    return (*of, "" if each.battery_cycles is None else str(each.battery_cycles), escape(each.battery_health))

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, day, show_done, show_list
+from farm.cli.output import JsonOption, StateOption, argument, day, do, option, show_done, show_every
 from farm.doors import open_door
 from orchestrator.model.quantity import parse_moment
 
@@ -17,21 +17,15 @@ if TYPE_CHECKING:
 
 
 def reserve(
-    serials: Annotated[
-        list[str], typer.Argument(metavar="SERIAL...", help="Devices to reserve.", autocompletion=completion.serials)
-    ],
+    serials: Annotated[list[str], argument("SERIAL...", "Devices to reserve.", autocompletion=completion.serials)],
     begins: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TIME", help="When it begins: `14:00`, `2026-12-01 08:00`; now by default."),
+        str | None, option("--from TIME", "When it begins: `14:00`, `2026-12-01 08:00`; now by default.")
     ] = None,
     until: Annotated[
-        str | None,
-        typer.Option("--until", metavar="TIME", help="When it ends; without an end the devices are a project's pool."),
+        str | None, option("--until TIME", "When it ends; without an end the devices are a project's pool.")
     ] = None,
-    name: Annotated[
-        str, typer.Option("--for", metavar="NAME", help="The person, group or project that has them; you, by default.")
-    ] = "",
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Reason, shown to other people.")] = "",
+    name: Annotated[str, option("--for NAME", "The person, group or project that has them; you, by default.")] = "",
+    why: Annotated[str, option("--why TEXT", "Reason, shown to other people.")] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,21 +36,15 @@ def reserve(
 
     Example: `farm devices reserve R58M123ABC --from 14:00 --until 16:00 --for vision --why demo`
     """
-    from orchestrator import acts
-
     given = [_moment(text, option) for text, option in ((begins, "--from"), (until, "--until"))]
-    with open_door(state) as door:
-        done = door.act(acts.reserving.reserve, serials, given[0], given[1], name, why)
-    show_done(done, as_json=as_json)
+    do("reserve", serials, given[0], given[1], name, why, state=state, as_json=as_json)
 
 
 def lend(
-    serials: Annotated[
-        list[str], typer.Argument(metavar="SERIAL...", help="Devices to lend.", autocompletion=completion.serials)
-    ],
-    to: Annotated[str, typer.Option("--to", metavar="PERSON", help="Who gets them.")],
-    until: Annotated[str, typer.Option("--until", metavar="TIME", help="When they come back: `2026-12-01 08:00`.")],
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Reason, shown to other people.")] = "",
+    serials: Annotated[list[str], argument("SERIAL...", "Devices to lend.", autocompletion=completion.serials)],
+    to: Annotated[str, option("--to PERSON", "Who gets them.")],
+    until: Annotated[str, option("--until TIME", "When they come back: `2026-12-01 08:00`.")],
+    why: Annotated[str, option("--why TEXT", "Reason, shown to other people.")] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -75,7 +63,7 @@ def lend(
 
 
 def unreserve(
-    number: Annotated[int, typer.Argument(metavar="NUMBER", help="Its number in `farm devices reservations`.")],
+    number: Annotated[int, argument("NUMBER", "Its number in `farm devices reservations`.")],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -83,10 +71,7 @@ def unreserve(
 
     Example: `farm devices unreserve 3`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.reserving.unreserve, number), as_json=as_json)
+    do("unreserve", number, state=state, as_json=as_json)
 
 
 def reservations(state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -94,11 +79,8 @@ def reservations(state: StateOption = None, as_json: JsonOption = False) -> None
 
     Example: `farm devices reservations --json`
     """
-    from dashboards.answers import answers
-
-    with open_door(state) as door:
-        found = door.every(answers.reservations)
-    show_list(found, ("number", "device", "whose", "from", "until", "why"), _row, as_json=as_json)
+    heads = ("number", "device", "whose", "from", "until", "why")
+    show_every("/reservations", heads, _row, state=state, as_json=as_json)
 
 
 def _row(each: Hold) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import settings_of
-from farm.cli.output import JsonOption, StateOption, argument, day, option, say, show_done, show_list
+from farm.cli.output import JsonOption, StateOption, argument, day, do, option, say, show_done, show_every
 from farm.doors import experiment_or_job, open_door
 from orchestrator.model.rights import Link
 
@@ -73,10 +73,7 @@ def revoke(
 
     Example: `farm links revoke 3f9c1a2b`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.links.revoke_link, link), as_json=as_json)
+    do("revoke link", link, state=state, as_json=as_json)
 
 
 def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -84,12 +81,8 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 
     Example: `farm links list --json`
     """
-    from dashboards.answers import answers
-
-    with open_door(state) as door:
-        found = door.every(answers.links)
     heads = ("id", "to", "project", "made by", "ends", "used", "note")
-    show_list(found, heads, _row, as_json=as_json, none="there is no public link")
+    show_every("/links", heads, _row, state=state, as_json=as_json, none="there is no public link")
 
 
 def _row(each: Link) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from pydantic import SecretStr
 
-from farm.cli.output import JsonOption, ask_secret, log, print_json
+from farm.cli.output import JsonOption, argument, ask_secret, log, option, print_json
 
 
 def register(app: typer.Typer) -> None:
@@ -18,14 +18,11 @@ def register(app: typer.Typer) -> None:
 
 
 def login(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Address of the farm, as `farm web --listen` prints it.")],
+    url: Annotated[str, argument("URL", "Address of the farm, as `farm web --listen` prints it.")],
     from_input: Annotated[
-        bool, typer.Option("--token-stdin", help="Read the token from standard input instead of asking for it.")
+        bool, option("--token-stdin", "Read the token from standard input instead of asking for it.")
     ] = False,
-    ca: Annotated[
-        Path | None,
-        typer.Option("--ca", metavar="FILE", help="Certificate of the authority that signed the farm's."),
-    ] = None,
+    ca: Annotated[Path | None, option("--ca FILE", "Certificate of the authority that signed the farm's.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Use a farm elsewhere: `run`, `status`, `results` and others then ask it, where no farm of this machine is named.

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import settings_of
-from farm.cli.output import JsonOption, StateOption, ask_secret, show_done, show_list
+from farm.cli.output import JsonOption, StateOption, argument, ask_secret, do, option, show_done, show_every
 from farm.doors import open_door
 from orchestrator.model.people import Kind, Role
 from orchestrator.model.rights import Person
@@ -24,24 +24,18 @@ group = typer.Typer(
     "\n\nExample: `farm people list` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person, program or group.")]
-PeopleArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of people or programs.")]
-GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")]
-RoleOption = Annotated[Role | None, typer.Option("--role", help="The role to give; a role before it is replaced.")]
-ProjectOption = Annotated[
-    str, typer.Option("--project", metavar="NAME", help="The project of the role.", show_default="the whole farm")
-]
+NameArgument = Annotated[str, argument("NAME", "Name of the person, program or group.")]
+PeopleArgument = Annotated[list[str], argument("NAME...", "Names of people or programs.")]
+GroupArgument = Annotated[str, argument("GROUP", "Name of the group.")]
+RoleOption = Annotated[Role | None, option("--role", "The role to give; a role before it is replaced.")]
+ProjectOption = Annotated[str, option("--project NAME", "The project of the role.", show_default="the whole farm")]
 
 
 def register(app: typer.Typer) -> None:
     group.command("list")(listed)
-    group.command()(add)
     group.command("group")(group_)
-    group.command()(join)
-    group.command()(leave)
-    group.command()(revoke)
-    group.command()(password)
-    group.command()(remove)
+    for command in (add, join, leave, revoke, password, remove):
+        group.command()(command)
     app.add_typer(group, rich_help_panel="The farm")
 
 
@@ -49,7 +43,7 @@ def add(
     name: NameArgument,
     role: RoleOption = None,
     project: ProjectOption = "",
-    service: Annotated[bool, typer.Option("--service", help="It is a program, such as a build server.")] = False,
+    service: Annotated[bool, option("--service", "It is a program, such as a build server.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -105,10 +99,7 @@ def join(
 
     Example: `farm people join cameras anna berta`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.groups.join_group, group, people), as_json=as_json)
+    do("join group", group, people, state=state, as_json=as_json)
 
 
 def leave(
@@ -121,10 +112,7 @@ def leave(
 
     Example: `farm people leave cameras anna`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.groups.leave_group, group, people), as_json=as_json)
+    do("leave group", group, people, state=state, as_json=as_json)
 
 
 def revoke(
@@ -134,15 +122,12 @@ def revoke(
 
     Example: `farm people revoke anna --project vision`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.people.revoke_role, name, project), as_json=as_json)
+    do("revoke role", name, project, state=state, as_json=as_json)
 
 
 def password(
     name: NameArgument,
-    prompt: Annotated[bool, typer.Option("--prompt", help="Ask for the password here, and make no link.")] = False,
+    prompt: Annotated[bool, option("--prompt", "Ask for the password here, and make no link.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -178,10 +163,7 @@ def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = 
 
     Example: `farm people remove anna`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.people.remove_person, name), as_json=as_json)
+    do("remove person", name, state=state, as_json=as_json)
 
 
 def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -189,12 +171,8 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 
     Example: `farm people list --json`
     """
-    from dashboards.answers import answers
-
-    with open_door(state) as door:
-        found = door.every(answers.people)
-    none = "nobody: this farm is its owner's alone"
-    show_list(found, ("who", "what", "roles", "groups", ""), _row, as_json=as_json, none=none, data=_data)
+    heads, none = ("who", "what", "roles", "groups", ""), "nobody: this farm is its owner's alone"
+    show_every("/people", heads, _row, state=state, as_json=as_json, none=none, data=_data)
 
 
 def _row(each: Person) -> tuple[str, ...]:

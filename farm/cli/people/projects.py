@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, argument, option, show_done, show_list
-from farm.doors import open_door
+from farm.cli.output import JsonOption, StateOption, argument, do, option, show_every
 
 if TYPE_CHECKING:
     from dashboards.answers.answers import ProjectNow
@@ -51,11 +50,7 @@ def add(
 
     Example: `farm projects add vision --note "models of cameras"`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        done = door.act(acts.projects.add_project, name, note, share, phone_hours, waiting, storage)
-    show_done(done, as_json=as_json)
+    do("add project", name, note, share, phone_hours, waiting, storage, state=state, as_json=as_json)
 
 
 def set_(
@@ -72,11 +67,7 @@ def set_(
 
     Example: `farm projects set vision --share 2 --phone-hours 40`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        done = door.act(acts.projects.set_project, name, note, share, phone_hours, waiting, storage)
-    show_done(done, as_json=as_json)
+    do("set project", name, note, share, phone_hours, waiting, storage, state=state, as_json=as_json)
 
 
 def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -85,12 +76,8 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 
     Example: `farm projects list --json`
     """
-    from dashboards.answers import answers
-
-    with open_door(state) as door:
-        found = door.every(answers.projects)
     columns = ("project", "members", "share", "hours", "jobs that wait", "GiB kept", "note")
-    show_list(found, columns, _row, as_json=as_json)
+    show_every("/projects", columns, _row, state=state, as_json=as_json)
 
 
 def _row(each: ProjectNow) -> tuple[str, ...]:

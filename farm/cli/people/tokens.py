@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, argument, day, option, show_done, show_list
+from farm.cli.output import JsonOption, StateOption, argument, day, do, option, show_list
 from farm.doors import open_door
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Link, Token
@@ -42,12 +42,8 @@ def create(
 
     Example: `farm tokens create ci --most submit --project vision --days 30`
     """
-    from orchestrator import acts
-
     until = time.time() + days * DAY_S if days else None
-    with open_door(state) as door:
-        done = door.act(acts.tokens.create_token, name, most, project, until, note)
-    show_done(done, as_json=as_json, once=done.data["token"])
+    do("create token", name, most, project, until, note, state=state, as_json=as_json, once="token")
 
 
 def revoke(
@@ -59,10 +55,7 @@ def revoke(
 
     Example: `farm tokens revoke 3f9c1a2b`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.tokens.revoke_token, token), as_json=as_json)
+    do("revoke token", token, state=state, as_json=as_json)
 
 
 def listed(

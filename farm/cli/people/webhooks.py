@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, argument, day, option, show_done, show_list
-from farm.doors import open_door
+from farm.cli.output import JsonOption, StateOption, argument, day, do, option, show_every
 from orchestrator.model.rights import Webhook
 
 group = typer.Typer(
@@ -36,11 +35,7 @@ def add(
 
     Example: `farm webhooks add https://ci.lab/hooks/farm --project vision`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        done = door.act(acts.webhooks.add_webhook, url, project)
-    show_done(done, as_json=as_json, once=done.data["key"])
+    do("add webhook", url, project, state=state, as_json=as_json, once="key")
 
 
 def remove(
@@ -52,10 +47,7 @@ def remove(
 
     Example: `farm webhooks remove 3f9c1a2b`
     """
-    from orchestrator import acts
-
-    with open_door(state) as door:
-        show_done(door.act(acts.webhooks.remove_webhook, webhook), as_json=as_json)
+    do("remove webhook", webhook, state=state, as_json=as_json)
 
 
 def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -63,11 +55,8 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 
     Example: `farm webhooks list --json`
     """
-    from dashboards.answers import answers
-
-    with open_door(state) as door:
-        found = door.every(answers.webhooks)
-    show_list(found, ("id", "address", "project", "", "last", "at", "error"), _row, as_json=as_json, none="no webhook")
+    heads = ("id", "address", "project", "", "last", "at", "error")
+    show_every("/webhooks", heads, _row, state=state, as_json=as_json, none="no webhook")
 
 
 def _row(each: Webhook) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import typer
 from farm.access import LATEST, open_ledger, settings_of
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.measured import find_measured
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, option, print_json
 
 from .results import gather
 
@@ -21,14 +21,9 @@ def register(app: typer.Typer) -> None:
 
 def plot(
     experiment: ExperimentArgument = LATEST,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Figure to write: .pdf, .svg or .png.")
-    ] = Path("figure.pdf"),
+    output: Annotated[Path, option("--output, -o FILE", "Figure to write: .pdf, .svg or .png.")] = Path("figure.pdf"),
     metric: Annotated[
-        str,
-        typer.Option(
-            "--metric", metavar="NAME", help="latency, p90, energy, memory, setup, throughput, generated tokens ..."
-        ),
+        str, option("--metric NAME", "latency, p90, energy, memory, setup, throughput, generated tokens ...")
     ] = "latency",
     state: StateOption = None,
     as_json: JsonOption = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 from kernels.ir.graph import Graph
@@ -13,7 +14,7 @@ from .googlenet import googlenet
 from .inception import inception_v3
 from .mobilenet import mobilenet_v1, mobilenet_v2
 from .operations import FAMILIES, OPERATIONS
-from .pynet import pynet, pynet_full, pynet_level_1, pynet_level_2, pynet_level_3, pynet_level_4, pynet_level_5
+from .pynet import CHANNELS, pynet, pynet_full
 from .pynet_layers import PYNET_LAYERS
 from .resnet import resnet18, resnet50
 from .squeezenet import squeezenet_v1_0, squeezenet_v1_1
@@ -43,11 +44,7 @@ NETWORKS: dict[str, Network] = {
     "mobilenet_v2": mobilenet_v2,
     "pynet": pynet,
     "pynet_full": pynet_full,
-    "pynet_level_1": pynet_level_1,
-    "pynet_level_2": pynet_level_2,
-    "pynet_level_3": pynet_level_3,
-    "pynet_level_4": pynet_level_4,
-    "pynet_level_5": pynet_level_5,
+    **{f"pynet_level_{level}": partial(pynet, level=level) for level in CHANNELS},
     "resnet18": resnet18,
     "resnet50": resnet50,
     "squeezenet_v1_0": squeezenet_v1_0,

@@ -39,26 +39,6 @@ def pynet(seed: int | None, batch: int = 1, *, size: Pair = CROP, level: int = 0
     return net.finish(*images[::-1])
 
 
-def pynet_level_1(seed: int | None, batch: int = 1) -> Graph:
-    return pynet(seed, batch, level=1)
-
-
-def pynet_level_2(seed: int | None, batch: int = 1) -> Graph:
-    return pynet(seed, batch, level=2)
-
-
-def pynet_level_3(seed: int | None, batch: int = 1) -> Graph:
-    return pynet(seed, batch, level=3)
-
-
-def pynet_level_4(seed: int | None, batch: int = 1) -> Graph:
-    return pynet(seed, batch, level=4)
-
-
-def pynet_level_5(seed: int | None, batch: int = 1) -> Graph:
-    return pynet(seed, batch, level=5)
-
-
 def pynet_full(seed: int | None, batch: int = 1) -> Graph:
     """All levels at study M's size: its activations take gigabytes."""
     graph = pynet(seed, batch, size=FULL)

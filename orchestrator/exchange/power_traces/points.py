@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from orchestrator.energy.gauge_readings import LeftOut, named
 from orchestrator.model import telemetry
+from orchestrator.model.base import like
 
 Series = npt.NDArray[np.float64]
 
@@ -225,20 +226,12 @@ class _Sums:
         if self.waiting is not None and self.before is not None:
             (t0, p0), (duration_s, p1, _) = self.before, self.waiting
             energy_j += (duration_s - t0) * (p0 + p1) / 2
-        return Facts(
-            readings=self.readings,
+        return like(
+            Facts,
+            self,
             duration_s=duration_s,
             plain_w=plain_w,
             time_w=energy_j / duration_s if duration_s > 0 else plain_w,
-            period_s=self.period_s,
-            pauses=self.pauses,
-            longest_s=self.longest_s,
-            longest_at_s=self.longest_at_s,
-            tied=self.tied,
-            negative=self.negative,
-            runs=self.runs,
-            equal=self.equal,
-            equal_at_s=self.equal_at_s,
         )
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Float, ForeignKey, Integer, String, Table, Text
+from sqlalchemy import Column, Float, ForeignKey, Integer, String, Text
 
 from orchestrator.ledger.guard.column_types import Number, Time, Word
-from orchestrator.ledger.tables import METADATA
+from orchestrator.ledger.tables import table
 from orchestrator.model.people import Kind, Role, Use
 
-PEOPLE = Table(
+PEOPLE = table(
     "people",
-    METADATA,
     Column("name", String(60), primary_key=True),
     Column("kind", Word(12, Kind), nullable=False),
     Column("role", Word(12, Role, empty=True), nullable=False),
@@ -23,17 +22,15 @@ PEOPLE = Table(
 stays when somebody leaves: what they did bears their name. `password`: its hash by Argon2; empty: there is none.
 `subject`: who they are at the provider by which they log in; empty: they never did."""
 
-GROUPED = Table(
+GROUPED = table(
     "grouped",
-    METADATA,
     Column("of_group", ForeignKey("people.name"), primary_key=True),
     Column("person", ForeignKey("people.name"), primary_key=True),
 )
 """The people of each group."""
 
-PROJECTS = Table(
+PROJECTS = table(
     "projects",
-    METADATA,
     Column("name", String(60), primary_key=True),
     Column("since", Time, nullable=False),
     Column("note", Text, nullable=False),
@@ -45,9 +42,8 @@ PROJECTS = Table(
 """The projects; `common` needs no row. `share`: how much of the farm is its beside other projects'. `phone_hours` a
 week, `most_waiting` jobs and `storage_gib` are its limits; 0: there is none."""
 
-USAGE = Table(
+USAGE = table(
     "usage",
-    METADATA,
     Column("project", String(60), primary_key=True),
     Column("person", String(100), primary_key=True),
     Column("week", Integer, primary_key=True, autoincrement=False),
@@ -56,17 +52,15 @@ USAGE = Table(
 )
 """Phone-time that ended in a week (`orchestrator/model/live/usage.py`): plain, and weighted by when in the week."""
 
-MEMBERS = Table(
+MEMBERS = table(
     "members",
-    METADATA,
     Column("project", String(60), primary_key=True),
     Column("person", ForeignKey("people.name"), primary_key=True),
     Column("role", Word(12, Role), nullable=False),
 )
 
-TOKENS = Table(
+TOKENS = table(
     "tokens",
-    METADATA,
     Column("id", String(16), primary_key=True),
     Column("sha256", String(64), nullable=False, unique=True),
     Column("person", ForeignKey("people.name"), nullable=False),
@@ -81,9 +75,8 @@ TOKENS = Table(
 )
 """Tokens of people, under the SHA-256 of their text, which nobody keeps."""
 
-LINKS = Table(
+LINKS = table(
     "links",
-    METADATA,
     Column("id", String(16), primary_key=True),
     Column("sha256", String(64), nullable=False, unique=True),
     Column("target", String(210), nullable=False),
@@ -97,9 +90,8 @@ LINKS = Table(
 )
 """Links by which anybody reads what `target` names, under the SHA-256 of their secret."""
 
-WEBHOOKS = Table(
+WEBHOOKS = table(
     "webhooks",
-    METADATA,
     Column("id", String(16), primary_key=True),
     Column("url", Text, nullable=False),
     Column("key", Text, nullable=False),
@@ -112,9 +104,8 @@ WEBHOOKS = Table(
 """Addresses that are told what ends: of one project, or (empty) of all, and nights. `key`: what signs; `after`: all
 experiments up to this number have been noted."""
 
-DELIVERIES = Table(
+DELIVERIES = table(
     "deliveries",
-    METADATA,
     Column("webhook", ForeignKey("webhooks.id"), primary_key=True),
     Column("event", String(140), primary_key=True),
     Column("tries", Integer, nullable=False),
@@ -124,9 +115,8 @@ DELIVERIES = Table(
 )
 """The ends that each webhook is told, once each. `next_at`: empty where it was told, or is given up."""
 
-ANSWERS = Table(
+ANSWERS = table(
     "answers",
-    METADATA,
     Column("person", String(100), primary_key=True),
     Column("key", String(200), primary_key=True),
     Column("request_sha256", String(64), nullable=False),

@@ -12,6 +12,7 @@ from orchestrator.ledger.blame import HOST, NOBODY, SILENCE, SUSPECT_AFTER
 from orchestrator.ledger.database import padded, parts
 from orchestrator.ledger.rows import AnyRow, JobState, RunningRow, block_label
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS, NAMED_JOBS, TEMPLATES
+from orchestrator.model.base import like
 from orchestrator.model.live.usage import Account
 from orchestrator.model.record import Outcome
 
@@ -94,16 +95,10 @@ def running_rows(connection: Connection, rows: Sequence[AnyRow]) -> list[Running
     """`rows`: of `attempt_rows`, that have not ended."""
     alone = suspects(connection, [row.job_id for row in rows if row.attempts >= SUSPECT_AFTER])
     return [
-        RunningRow(
-            job_id=row.job_id,
-            experiment_id=row.experiment_id,
+        like(
+            RunningRow,
+            row,
             label=block_label(row.label, row.block),
-            attempt=row.attempt,
-            token=row.token,
-            serial=row.serial,
-            host=row.host,
-            ttl_s=row.ttl_s,
-            started_at=row.started_at,
             state=JobState(row.state),
             alone=row.job_id in alone,
             account=Account(row.project, row.submitted_by),

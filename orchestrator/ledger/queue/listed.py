@@ -17,6 +17,7 @@ from orchestrator.ledger.queue.tallies import having, tallies
 from orchestrator.ledger.rows import OPEN, AnyRow, ExperimentRow, JobRow, JobState, block_label
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, NAMED_JOBS, TEMPLATES, number_of
 from orchestrator.ledger.templates import JobReader
+from orchestrator.model.base import like
 from orchestrator.model.device import Source
 from orchestrator.model.errors import UnknownName
 
@@ -246,18 +247,9 @@ _OF_A_DEVICE = (
 
 
 def _attempt(row: AnyRow) -> AttemptRow:
-    return AttemptRow(
-        job_id=row.job_id,
-        experiment_id=row.experiment_id,
+    return like(
+        AttemptRow,
+        row,
         label=block_label(row.label, row.block),
-        attempt=row.attempt,
-        token=row.token,
-        serial=row.serial,
-        host=row.host,
-        started_at=row.started_at,
-        ended_at=row.ended_at,
-        outcome=row.outcome,
-        cause=row.cause,
-        median_ms=row.median_ms,
         source=Source(row.source) if row.source else None,
     )

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .keep import keep_run
-from .run import KeptRun, KeptServer, Read, as_parquet, data_of, list_runs, read_run, show_run
+from .run import KeptRun, KeptServer, Read, as_parquet, data_of, list_runs, read_run
 
-__all__ = ["KeptRun", "KeptServer", "Read", "as_parquet", "data_of", "keep_run", "list_runs", "read_run", "show_run"]
+__all__ = ["KeptRun", "KeptServer", "Read", "as_parquet", "data_of", "keep_run", "list_runs", "read_run"]

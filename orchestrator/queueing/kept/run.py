@@ -115,13 +115,8 @@ def read_run(ledger: Ledger, name: str) -> Read:
     return Read(row, kept, runs, readings)
 
 
-def show_run(ledger: Ledger, name: str) -> dict[str, Any]:
-    """The answer of `farm queue show`: figures measured anew from the requests. Raises UnknownName, Unreadable."""
-    return data_of(read_run(ledger, name))
-
-
 def data_of(read: Read) -> dict[str, Any]:
-    """The same of a run that was read."""
+    """The answer of `farm queue show`: figures measured anew from the requests."""
     kept = read.kept
     return {
         "id": read.row.id,

@@ -37,7 +37,7 @@ SHOWN = [
     "status", "status {}", "results {}", "results {} --setup", "job {job}", "devices", "devices A", "devices nothing",
     "export {} --what samples --format json -o -", "export {} --format csv -o -", "watch {}", "report {} -o -",
     "engines", "people list", "projects list", "tokens list", "tokens list anna", "links list", "webhooks list",
-    "devices reservations", "audit --last 3",
+    "devices reservations", "host list", "audit --last 3",
 ]  # fmt: skip
 """Commands that show; `{}`: an experiment, or something else."""
 DOES = [
@@ -47,7 +47,7 @@ DOES = [
 ]  # fmt: skip
 ALONE = [
     "compare ok-a ok-b", "plot ok-a", "import samples x.csv", "import --bundle x.zip", "ledger check", "records",
-    "best ok-a --axis x", "rank", "host list",
+    "best ok-a --axis x", "rank",
 ]  # fmt: skip
 """Commands of the farm's machine alone."""
 ENDS = [each for each in Outcome if each is not Outcome.LOST]

@@ -26,7 +26,7 @@ from orchestrator.acts import held, holding
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import DeviceBusy, NoData, SpecError, TransportLost, Unsupported
 from orchestrator.queueing import capacity
-from orchestrator.queueing.kept import as_parquet, list_runs, read_run, show_run
+from orchestrator.queueing.kept import as_parquet, data_of, list_runs, read_run
 from orchestrator.queueing.live import LiveRun, run_live
 from orchestrator.queueing.live import run as live_run
 from orchestrator.queueing.live.run import _Live
@@ -140,7 +140,7 @@ def test_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None
     total = measure(spec, [live.run]).total
     assert total.energy_j_per_request.value and total.energy_with_idle_j_per_request.value
     assert total.energy_with_idle_j_per_request.value > total.energy_j_per_request.value
-    told = show_run(ledger, ran.keep(ledger))
+    told = data_of(read_run(ledger, ran.keep(ledger)))
     assert told["all"]["requests"] == len(rows) and told["source"] == "virtual"
     assert told["all"]["sojourn_s"]["p99"]["value"] == pytest.approx(total.sojourn_s.p99.value, abs=1e-6)
     assert told["all"]["energy_j_per_request"]["value"] == pytest.approx(total.energy_j_per_request.value, rel=1e-4)
@@ -424,7 +424,7 @@ def test_a_language_model_answers_on_a_device(
     assert {*tokens} <= set(range(3, 13)) and len({*tokens}) > 3
     started, first, ended = (done.column(name) for name in ("started", "first", "ended"))
     assert (started < first).all() and (first < ended).all()
-    told = show_run(ledger, found.keep(ledger))["all"]
+    told = data_of(read_run(ledger, found.keep(ledger)))["all"]
     assert told["tokens_per_s"]["value"] == pytest.approx(tokens.sum() / 3, rel=0.01)
     assert 0 < told["first_token_s"]["mean"]["value"] < told["sojourn_s"]["mean"]["value"]
     with pytest.raises(Unsupported, match="one sequence at a time"):

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.ledger import Ledger, QueueRunBody
 from orchestrator.metrics.queueing import queueing_families
-from orchestrator.queueing.kept import show_run
+from orchestrator.queueing.kept import data_of, read_run
 from tests.integration.metrics.content import device, queueing_run
 from tests.unit.comparison.conftest import farm, ledger
 
@@ -27,7 +27,7 @@ def test_the_newest_run_counts_with_its_own_figures(ledger: Ledger) -> None:
     assert all(not samples for samples in scraped(ledger).values())
     newest = queueing_run(ledger, device("nexus-5", 1), seed=2, began_at=2e9, doubts=("its gauge is slow",))
     queueing_run(ledger, device("nexus-5", 1), seed=1, began_at=1e9)
-    found, shown = scraped(ledger), show_run(ledger, newest)
+    found, shown = scraped(ledger), data_of(read_run(ledger, newest))
     told = shown["all"]
     key = ("burst", "fifo", "virtual")
     assert found["timestamp_seconds"] == {key: 2e9}

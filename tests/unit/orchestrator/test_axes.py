@@ -26,7 +26,6 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "pixels": (0, 1, 2),
     "product": ("auto", "blocked", "tiled"),
     "transpose": ("auto", "naive", "tiled"),
-    "addition": ("auto", "vectors 4", "vectors 2"),
     "threads": (0, 2),
     "fuse": ("all", "none", "activation"),
     "memory_budget": (0, 240_000),
@@ -106,8 +105,7 @@ def test_what_is_unused_changes_no_plan(backend: str, asked: dict[str, Any], dat
         ("vulkan", {"algorithm": "direct", "workspace_split": "channels"}, {"workspace_split"}),
         ("opencl", {"granularity": 8, "workspace": 1 << 18}, {"workspace"}),
         ("opencl", {"pixels": 1, "workspace": 1 << 18}, {"workspace"}),
-        ("opencl", {"pixels": 1, "product": "blocked", "transpose": "naive", "addition": "vectors", "tuned": False},
-         {"tuned"}),
+        ("opencl", {"pixels": 1, "product": "blocked", "transpose": "naive", "tuned": False}, {"tuned"}),
         ("opencl", {"algorithm": "winograd", "workspace": 1 << 18}, set()),
         ("cpu", {"in_place": False, "threads": 2, "algorithm": "direct", "tuned": False}, {"in_place", "tuned"}),
         ("opencl", {"algorithm": "direct", "tuned": False}, set()),  # products are tuned too

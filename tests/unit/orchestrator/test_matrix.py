@@ -46,7 +46,6 @@ AXES = st.builds(
     pixels=st.none() | subsets([1, 4]),
     product=st.none() | subsets(["tiled", "blocked 16x32"]),
     transpose=st.none() | subsets(["naive", "tiled"]),
-    addition=st.none() | subsets(["vectors 4", "vectors 2"]),
     threads=st.none() | subsets([1, 2]),
     thread_life=st.none() | subsets(["kept", "per_call"]),
     pipeline=st.none() | subsets(["none", "balanced"]),

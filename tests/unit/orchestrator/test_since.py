@@ -35,13 +35,12 @@ OLDEST = {
     "TrainingSet": "held_out inputs inputs_sha256 labels labels_sha256 named scale size",
     "Workload": "choices choices_sha256 command dataset files files_sha256 input input_sha256 network onnx "
     "onnx_sha256 parameters seed sizes training wait",
-    "Axes": "addition affinity algorithm batch choices concat engine frames fuse granularity in_place largest_object "
+    "Axes": "affinity algorithm batch choices concat engine frames fuse granularity in_place largest_object "
     "launch memory_budget objects on_cpu order pin_threads pipeline pixels pools product setup side swap thread_life "
     "threads transfers transpose tuned updates workspace workspace_split",
 }
 """The fields of a job and the axes that hosts of `OLDEST_PROTOCOL` know."""
 OLDEST_VALUES = {
-    "Axes.addition": "auto vectors",
     "Axes.affinity": "any big little",
     "Axes.algorithm": "auto depthwise direct dot dot_uneven im2col implicit_gemm matrix_units pointwise scalar "
     "sequential window winograd winograd_2x2 winograd_4x4 winograd_large",

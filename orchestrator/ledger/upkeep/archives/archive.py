@@ -33,8 +33,8 @@ from orchestrator.ledger.tables import (
     TEMPLATES,
 )
 from orchestrator.ledger.templates import JobReader
+from orchestrator.ledger.upkeep import written_whole
 from orchestrator.model.errors import NoData, SetupError
-from orchestrator.system.private_files import make_file, settle
 
 from .columns import FORMAT, SCHEMA, of_figures, of_job
 from .reading import keys_of, sha256_of
@@ -90,12 +90,10 @@ def archive(
         if still := set(experiments) - set(over_since(connection)):
             raise NoData(f"{', '.join(sorted(still))}: not over yet", remedy="wait, or `farm cancel` what is open")
         head = {"format": FORMAT, "experiments": [head_of(connection, name) for name in experiments]}
-    partial, written = file.with_name(file.name + ".partial"), dict[tuple[str, int], str]()
+    written = dict[tuple[str, int], str]()
     schema = SCHEMA.with_metadata({METADATA_KEY: json.dumps(head).encode()})
     rows = 0
-    try:
-        partial.unlink(missing_ok=True)
-        make_file(partial)
+    with written_whole(file) as partial:
         with parquet.ParquetWriter(partial, schema, compression="zstd") as writer:
             for name in experiments:
                 for part in parts_of(database, name):
@@ -106,11 +104,6 @@ def archive(
         if dict(keys_of(partial)) != written:
             raise SetupError(f"{file}: what was written cannot be read again", remedy="check the disk, and try again")
         digest, size = sha256_of(partial), partial.stat().st_size
-        settle(partial, file)
-    except OSError as e:
-        raise SetupError(f"{file}: cannot be written: {e.strerror}", remedy="give a folder with room to write") from e
-    finally:
-        partial.unlink(missing_ok=True)
     made = {"sha256": digest, "file": str(file.absolute()), "made_at": time.time()}
     with database.write() as connection:
         connection.execute(insert(ARCHIVES).values(**made))

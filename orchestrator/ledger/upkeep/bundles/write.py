@@ -15,9 +15,9 @@ from orchestrator.ledger.database import Database
 from orchestrator.ledger.experiments import one
 from orchestrator.ledger.queue.extension import stopped_of
 from orchestrator.ledger.rows import ExperimentRow
+from orchestrator.ledger.upkeep import written_whole
 from orchestrator.ledger.upkeep.archives.archive import head_of, over_since, parts_of
 from orchestrator.model.errors import NoData, SetupError
-from orchestrator.system.private_files import make_file, settle
 
 from .manifest import (
     BLOCKS,
@@ -60,31 +60,23 @@ def write(
             f"its {len(sizes)} files have {sum(sizes.values())} bytes; {MOST_FILES} files of {MOST_FILE_BYTES} bytes go"
         )
         raise SetupError(f"{row.id}: {told}", remedy="leave out --models, and send them another way")
-    partial, seen = file.with_name(file.name + ".partial"), _Seen()
-    try:
-        partial.unlink(missing_ok=True)
-        make_file(partial)
-        with ZipFile(partial, "w") as bundle:
-            parts = {
-                EXPERIMENT: _put(bundle, EXPERIMENT, [json.dumps(head).encode()]),
-                BLOCKS: _put(bundle, BLOCKS, seen.lines(database, experiment_id)),
-                REPORT: _put(bundle, REPORT, [report.encode()]),
-            }
-            for name, path in files.items():
-                with path.open("rb") as source:
-                    _put(bundle, FILES + name, iter(lambda read=source.read: read(PIECE), b""))  # type: ignore[misc]
-            made = Manifest(
-                format=FORMAT, version=version, lab=lab, experiment=row.id, submitted_at=row.submitted_at,
-                submitter=row.submitter, exported_at=time.time(), devices=tuple(seen.devices.values()),
-                programs=tuple(sorted(seen.programs)), agents=tuple(sorted(seen.agents)), parts=parts,
-                files=sizes,
-            )  # fmt: skip
-            _put(bundle, MANIFEST, [made.model_dump_json(indent=1).encode()])
-        settle(partial, file)
-    except OSError as e:
-        raise SetupError(f"{file}: cannot be written: {e.strerror}", remedy="give a folder with room to write") from e
-    finally:
-        partial.unlink(missing_ok=True)
+    seen = _Seen()
+    with written_whole(file) as partial, ZipFile(partial, "w") as bundle:
+        parts = {
+            EXPERIMENT: _put(bundle, EXPERIMENT, [json.dumps(head).encode()]),
+            BLOCKS: _put(bundle, BLOCKS, seen.lines(database, experiment_id)),
+            REPORT: _put(bundle, REPORT, [report.encode()]),
+        }
+        for name, path in files.items():
+            with path.open("rb") as source:
+                _put(bundle, FILES + name, iter(lambda read=source.read: read(PIECE), b""))  # type: ignore[misc]
+        made = Manifest(
+            format=FORMAT, version=version, lab=lab, experiment=row.id, submitted_at=row.submitted_at,
+            submitter=row.submitter, exported_at=time.time(), devices=tuple(seen.devices.values()),
+            programs=tuple(sorted(seen.programs)), agents=tuple(sorted(seen.agents)), parts=parts,
+            files=sizes,
+        )  # fmt: skip
+        _put(bundle, MANIFEST, [made.model_dump_json(indent=1).encode()])
     return made
 
 

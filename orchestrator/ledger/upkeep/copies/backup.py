@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
+from orchestrator.ledger.upkeep import written_whole
 from orchestrator.model.errors import SetupError
-from orchestrator.system.private_files import make_file, settle
 
 from . import postgres, sqlite
 from .facts import Facts
@@ -33,19 +33,11 @@ def backup(url: str, file: Path, *, force: bool = False) -> Copy:
         raise SetupError(f"{file} is there already", remedy="give another name, or --force to replace it")
     if not file.parent.is_dir():
         raise SetupError(f"{file}: there is no folder {file.parent}", remedy=f"mkdir -p {file.parent}")
-    partial = file.with_name(file.name + ".partial")
-    try:
-        partial.unlink(missing_ok=True)
-        make_file(partial)
+    with written_whole(file) as partial:
         write, read = (sqlite.copy, sqlite.facts) if _is_sqlite(url) else (postgres.copy, postgres.facts)
         write(url, partial)
         facts = read(partial)
         size = partial.stat().st_size
-        settle(partial, file)
-    except OSError as e:
-        raise SetupError(f"{file}: cannot be written: {e.strerror}", remedy="give a folder with room to write") from e
-    finally:
-        partial.unlink(missing_ok=True)
     return Copy(file, size, facts)
 
 

@@ -1,4 +1,4 @@
-"""Every algorithm of transposition and addition against the reference, through OpenCL."""
+"""Every algorithm of transposition, and addition, against the reference, through OpenCL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from itertools import permutations
 
 import pytest
 
-from kernels.catalog.addition import ADDITIONS, Addition
 from kernels.catalog.transposition import TRANSPOSITIONS, transpose_of
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
@@ -23,9 +22,10 @@ def transposition(shape: tuple[int, ...], perm: tuple[int, ...]) -> Graph:
     return build.outputs(build.node("transpose", [build.input(*shape)], tuple(shape[i] for i in perm), perm=perm))
 
 
-def addition(op: str, *shape: int) -> Graph:
+def addition(op: str, *shape: int, by_channel: bool = False) -> Graph:
     build = Builder()
-    x, y = build.input(*shape), build.input(*shape, name="y")
+    x = build.input(*shape)
+    y = build.constant(1, shape[1], 1, 1) if by_channel else build.input(*shape, name="y")
     return build.outputs(build.node(op, [x, y], shape, activation=("relu",)))
 
 
@@ -51,11 +51,12 @@ def test_transposition_equals_the_reference(words: str, precision: str) -> None:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-@pytest.mark.parametrize("words", ["auto", "vectors 1", "vectors 4"])
-def test_addition_equals_the_reference(words: str, precision: str) -> None:
+@pytest.mark.parametrize("cpu_device", [False, True])
+def test_addition_equals_the_reference(cpu_device: bool, precision: str) -> None:
     shapes = [(1, 1000), (3, 7), (2, 5, 3, 9), (1, 4, 33, 31), (21,), (3, 5, 7)]  # of five, all may nearly cancel
     graph = side_by_side({f"{op}_{i}": addition(op, *shape) for op in ("add", "mul") for i, shape in enumerate(shapes)})
-    check(graph, precision, addition=words)
+    check(addition("add", 2, 6, 5, 7, by_channel=True), precision, cpu_device=cpu_device)
+    check(graph, precision, cpu_device=cpu_device)
 
 
 def test_choices_follow_the_device_and_what_was_tuned() -> None:
@@ -63,10 +64,8 @@ def test_choices_follow_the_device_and_what_was_tuned() -> None:
     assert TRANSPOSITIONS.choose(options, Limits(), "", large) == Choice("tiled")
     assert TRANSPOSITIONS.choose(options, Limits(cpu_device=True), "", large) == Choice("naive")
     assert TRANSPOSITIONS.choose(options, Limits(), "", transpose_of((4, 8, 16), (1, 0, 2))) == Choice("naive")
-    tuned = Options("opencl", tuned={large.key: Choice("tiled", "16x4"), "add0": Choice("vectors", "4")})
+    tuned = Options("opencl", tuned={large.key: Choice("tiled", "16x4")})
     assert TRANSPOSITIONS.choose(tuned, Limits(), "", large) == Choice("tiled", "16x4")
-    assert ADDITIONS.choose(tuned, Limits(), "add0", Addition(1, 100)) == Choice("vectors", "4")
-    assert ADDITIONS.choose(options, Limits(), "add0", Addition(1, 100)) == Choice("vectors")
 
 
 def test_tiles_worth_trying_fit() -> None:
@@ -76,11 +75,6 @@ def test_tiles_worth_trying_fit() -> None:
             tiles = way.tiles(sizes, options, limits)
             assert bool(tiles) == (way.why_not(sizes, options, limits) is None), name
             assert not [tile for tile in tiles if way.why_not(sizes, options, limits, tile)], name
-    for added in (Addition(1, 1), Addition(2, 100), Addition(1, 9, by_channel=True)):
-        for name, how in ADDITIONS.algorithms.items():
-            tiles = how.tiles(added, options, limits)
-            assert bool(tiles) == (how.why_not(added, options, limits) is None), name
-            assert not [tile for tile in tiles if how.why_not(added, options, limits, tile)], name
 
 
 @pytest.mark.parametrize(
@@ -95,13 +89,11 @@ def test_tiles_worth_trying_fit() -> None:
         ),
         ({"transpose": "tiled 32x7"}, Limits(), "an edge of 32 is no multiple of 7"),
         ({"transpose": "tiled 32"}, Limits(), "write edge x rows of work-items, e.g. 32x8"),
-        ({"addition": "fast"}, Limits(), r"addition 'fast' is not known.* auto, vectors"),
-        ({"addition": "vectors 16"}, Limits(), "8 vectors at most"),
         ({"transpose": "naive 2"}, Limits(), "it has no tiles"),
     ],
 )
 def test_what_does_not_fit_is_refused(given: dict[str, str], limits: Limits, said: str) -> None:
-    graph = side_by_side({"t": transposition((8, 6), (1, 0)), "a": addition("add", 3, 5)})
+    graph = transposition((8, 6), (1, 0))
     with pytest.raises(OptionError, match=said):
         compile_graph(graph, Options("opencl", **given), limits)  # type: ignore[arg-type]
 

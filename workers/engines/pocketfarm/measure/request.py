@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from orchestrator.model.base import like
 from orchestrator.model.device import Api, DeviceFacts
 from orchestrator.model.experiment import MOST_SAMPLES
 from workers.devices.fleet import Member
@@ -29,39 +30,27 @@ def make_request(
     member: Member, stored: StoredPlan, block: Block, folder: str, plan: str, inputs: Mapping[str, str]
 ) -> RunRequest:
     """`folder`, `plan` and `inputs` are paths on the device."""
-    return RunRequest(
+    return like(
+        RunRequest,
+        block,
         plan=plan,
         inputs={} if stored.plan.generation else inputs,
         tokens=inputs[TOKENS] if stored.plan.generation else "",
         state=f"{folder}/state" if block.keeps_state else "",
         state_before=inputs.get(STATE, "") if stored.plan.generation else "",
-        context=block.context,
-        generate=block.generate,
         folder=folder,
         marker=member.marker + block.name,
-        warmup=block.warmup,
-        samples=block.samples,
-        layer_passes=block.layer_passes,
-        threads=block.threads,
-        inferences=block.inferences,
-        cpu_use=block.cpu_use,
-        create_per_frame=block.create_per_frame,
-        power_period_ms=block.power_period_ms,
-        deadline_s=block.deadline_s,
         cache="" if block.setup in ("cold", "warm") else f"{member.connection.folder}/{member.cache}",
         device=device_option(member.facts, Api(stored.plan.api)),
         idle_ms=round(1000 * block.idle_s),
         load_ms=round(1000 * block.load_s),
         least_sample_us=round(1e6 * block.load_s / MOST_SAMPLES),
         stop_temp_dc=tenths(block.stop_temp_c),
-        warmup_stable=block.warmup_stable,
         memory_total=int(stored.plan.options.get("memory_budget", 0)),
         largest_object=int(stored.plan.options.get("largest_object", 0)),
-        cpus=block.cpus,
         await_discharging_ms=round(1000 * block.await_discharging_s),
         discharging_sign=block.discharging_sign if block.await_discharging_s else 0,
         checkpoint=checkpoint_of(member.connection.folder, block) if block.checkpoint_every else "",
-        checkpoint_every=block.checkpoint_every,
         environment=(*(without_driver_caches(folder) if block.setup == "cold" else ()), *_launch(block)),
     )
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from kernels.options import COMPILE_AXES, Limits, Options, matrix_units
 from kernels.training import TrainingOptions
 from orchestrator.model.axes import AXES
+from orchestrator.model.base import like
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision
 from orchestrator.model.errors import SpecError, Unsupported
 from orchestrator.model.experiment import Training
@@ -29,18 +30,14 @@ def options_of(cell: Cell) -> Options:
 
 def training_options(training: Training, dtype: npt.DTypeLike) -> TrainingOptions:
     """Return the training's options as the compiler takes them."""
-    return TrainingOptions(
+    return like(
+        TrainingOptions,
+        training,
         samples=training.dataset.trained,
-        epochs=training.epochs,
-        seed=training.seed,
-        learning_rate=training.learning_rate,
         decay=training.schedule,
-        momentum=training.momentum,
-        loss=training.loss,
         pretrain_epochs=training.pretraining,
         input_dtype="u8" if np.dtype(dtype) == np.uint8 else "f32",
         scale=training.dataset.scale or 0.0,
-        steps=training.steps,
     )
 
 
@@ -61,20 +58,13 @@ def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits
         raise Unsupported(
             f"its {backend} has no {precision}; it has: {', '.join(api.precisions)}", device=device.serial
         )
-    return Limits(
-        max_buffer_bytes=api.max_buffer_bytes,
+    return like(
+        Limits,
+        api,
         memory_budget_bytes=api.global_bytes,
-        max_work_group=api.max_work_group,
-        max_work_item_sizes=api.max_work_item_sizes,
-        local_bytes=api.local_bytes,
-        offset_alignment=api.offset_alignment,
         precisions=tuple(each.value for each in api.precisions),
         cpu_device=api.api == Api.CPU or gpu_vendor(api.device_name, api.vendor, api.driver) == "cpu",
         opencl_c=opencl_c(api),
-        unified_memory=api.unified_memory,
-        int64=api.int64,
-        compute_units=api.compute_units,
-        subgroup_size=api.subgroup_size,
         matrix_units=matrix_units(api.matrix_units),
         dot_product=api.dot_product if api.dot_product in ("khr", "ptx") else "",
         int8_layers=api.api != Api.CPU or bool(api.dot_product),
