@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from orchestrator.analysis.comparison.cell_blocks import Ratio
 from orchestrator.analysis.statistics import CanaryWord, Figure, Summary, Throughput, Verdict, setup
 from orchestrator.analysis.stopping_rule import Need
 from orchestrator.model.record import ConditionProof
@@ -130,10 +131,7 @@ def _throughput(summaries: Sequence[Summary]) -> Section:
 
 
 def _gain(one: Throughput) -> str:
-    if one.over_one_thread is None:
-        return ""
-    text, interval = wording.ratio(one.over_one_thread, one.over_one_thread_interval)
-    return f"{text}x {interval}".rstrip()
+    return wording.times_of(Ratio(one.over_one_thread, one.over_one_thread_interval, one.over_one_thread_unresolved))
 
 
 def _cold(summaries: Sequence[Summary]) -> Section:

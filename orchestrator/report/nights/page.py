@@ -7,7 +7,7 @@ from math import expm1
 from orchestrator.analysis.comparison import Compared
 from orchestrator.nightly import NightRow
 from orchestrator.report import wording
-from orchestrator.report.compared.table import figure, verdict_words
+from orchestrator.report.compared.table import figure, size, verdict_words
 from orchestrator.report.parts.links import Links
 from orchestrator.report.section import Column, Section
 from orchestrator.report.templates import environment
@@ -78,7 +78,7 @@ def _group(found: Morning, name: str, rows: list[NightRow], scale: float, links:
                 "device": links.device(row.compared.device, row_device(row)),
                 "cell": found.named(row),
                 "metric": f"{row.compared.metric} {row.compared.basis}".strip(),
-                "picture": ratio_picture(row, scale),
+                "picture": row.compared.unresolved or ratio_picture(row, scale),
                 "levels": levels(row),
                 "words": words(row, len(found.night.rows)),
             }
@@ -99,8 +99,8 @@ def words(row: NightRow, rows: int) -> str:
     text = verdict_words(found, rows)
     if found.interval is not None and found.ratio is not None and found.verdict == "different":
         text += f" ({_end(found, found.interval.low)} to {_end(found, found.interval.high)})"
-    if row.repeated is not None and row.repeated.ratio is not None:
-        text += f"; repeated: {wording.change(row.repeated.ratio, row.repeated.interval)}"
+    if row.repeated is not None and (again := size(row.repeated)):
+        text += f"; repeated: {again}"
     return text if row.said != "not confirmed" else f"not confirmed; first {text}"
 
 

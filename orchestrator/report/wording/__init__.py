@@ -18,6 +18,7 @@ from .intervals import (
     ratio,
     session_note,
     times,
+    times_of,
     told,
 )
 from .names import Naming, cell, few, label_options, naming, short_name, without
