@@ -35,7 +35,7 @@ from dashboards.web.renderer import Renderer
 from farm.api import experiment as notebook
 from farm.cli.output import print_rows
 from orchestrator.analysis.comparison import Compared, compare, rows_of, sides_of
-from orchestrator.analysis.statistics import QUANTITIES, Summary, Told, told_of
+from orchestrator.analysis.statistics import QUANTITIES, TOO_SHORT, Summary, Told, told_of
 from orchestrator.figures import TOKEN_ENERGIES
 from orchestrator.figures.brief import brief_of
 from orchestrator.ledger import Ledger
@@ -339,7 +339,8 @@ def in_junit(content: Content) -> dict[Place, tuple[str, str]]:
     for case in ElementTree.fromstring(compared.as_junit(content, RANKS)).iter("testcase"):
         if (failure := case.find("failure")) is None:
             continue  # a comparison that passed tells no figures
-        text = failure.text or ""
+        told = (line for line in (failure.text or "").splitlines() if re.match("(A|B|ratio) ", line))
+        text = next(told, "")  # other lines tell provenance, of both sides too
         a, b = (re.search(rf"(?:^|, ){side} ((?:\([^)]*\)|[^,\n(])*)", text) for side in "AB")
         name = case.attrib["name"].split(" fp32 ")[1]
         found[case.attrib["classname"], "", name] = (a[1].strip() if a else "", b[1].strip() if b else "")
@@ -434,6 +435,20 @@ def test_a_quantity_is_one_number_in_every_output(output: str, walks: list[Walk]
         for _, told, name in walk.told():
             check_told(told, name)
         OUTPUTS[output](walk)
+
+
+def test_what_is_made_of_a_void_energy_is_void(walks: list[Walk]) -> None:
+    """Results and comparisons say of both what would mend it, and no figure."""
+    made = {name for name, each in QUANTITIES.items() if each.of_energy}
+    for walk in walks:
+        for summary in walk.whole.summaries:
+            short = {each.metric: each.unresolved == TOO_SHORT for each in told_of(summary)}
+            assert all(short[name] == short["energy"] for name in made & short.keys())
+        rows = {(row.device, row.metric): (row.unresolved_a, row.unresolved_b) for row in walk.rows()}
+        for (device, metric), why in rows.items():
+            if metric in made:
+                of_energy = rows[device, "energy"]
+                assert [each == TOO_SHORT for each in why] == [each == TOO_SHORT for each in of_energy]
 
 
 def check_told(told: Told, name: str) -> None:
