@@ -186,7 +186,7 @@ def _axis(name: str, dots: Sequence[Dot]) -> str:
     metric = next((each for each in sorted(TITLES, key=len, reverse=True) if name.startswith(each)), name)
     bases = {dot.basis.partition(" ")[0] for dot in dots}
     basis = bases.pop() if len(bases) == 1 else ""
-    sample = " or ".join(dict.fromkeys(str(dot.of["sample"]) for dot in dots))
+    sample = " or ".join(dict.fromkeys(str(dot.of.get("sample", "inference")) for dot in dots))
     title = TITLES.get(metric, name).replace("SAMPLE", sample)
     words = [title, f"({basis})" if basis and basis not in title.split() else ""]
     unit = dots[0].unit and (" per s" if dots[0].unit == "1/s" else f", {dots[0].unit}")

@@ -104,6 +104,7 @@ def test_the_page_says_it_all_in_its_head(found: Morning, page: str) -> None:
     assert row.a and row.b and f"latency: {row.a:.1f} ms to {row.b:.1f} ms" in words, "what the ratio is of"
     assert "of 95 % for that row alone" in words and "grey is the margin" in words
     assert 'class="ratio"' in text and "farm export nightly-1" in text and "VIRTUAL" in text
+    assert "baseline as the experiment says, candidate threads=4<" in words
     assert "the colour of whose change it is" in words and "3 series" in words and words.count("<figure>") == 3
 
 

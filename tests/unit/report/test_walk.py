@@ -375,7 +375,7 @@ def on_the_morning_page(walk: Walk) -> None:
     for row in walk.rows():
         a, b = sides[row.device, "", f"{row.metric} {row.basis}".strip()]
         if a and b and word(row) in ("worse", "better", "unknown"):
-            told.append(f"{_figure(a)} to {_figure(b)}")
+            told.append(" to ".join(dict.fromkeys((_figure(a), _figure(b)))))
     assert sum(each in page for each in told) >= min(len(told), MOST_ROWS), told
 
 
