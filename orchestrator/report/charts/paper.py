@@ -17,7 +17,7 @@ from orchestrator.model.doubts import DoubtCode
 from orchestrator.model.errors import NoData, SetupError, UnknownName, Unsupported
 from orchestrator.report.colours import BACKENDS, FOREIGN
 from orchestrator.report.drawing import FOREGROUND, GRID, MUTED, STYLE, logarithmic
-from orchestrator.report.wording import short_name
+from orchestrator.report.wording import counted, short_name
 
 FORMATS = ("pdf", "svg", "png")
 INK = {FOREGROUND: "#000000", MUTED: "#333333", GRID: "#cccccc"}
@@ -228,8 +228,8 @@ def _value(name: str, value: object) -> str:
 def _caption(head: str, dots: Sequence[Dot], missing: int) -> str:
     sources = ", ".join(sorted({str(dot.of["source"]) for dot in dots}))
     blocks = sorted({int(dot.of["outcomes"].get("ok", 0)) for dot in dots})
-    counted = f" of {blocks[0]}" + (f" to {blocks[-1]}" if len(blocks) > 1 else "") + " blocks"
+    of = f" of {f'{blocks[0]} to ' if len(blocks) > 1 else ''}{counted(blocks[-1], 'block')}"
     lines = "; a line is its interval as `farm results` tells it" if any(dot.low < dot.high for dot in dots) else ""
     hollow = "; hollow: fp16" if any(str(dot.of["precision"]).startswith("fp16") for dot in dots) else ""
     left_out = f"; {missing} without a figure are left out" if missing else ""
-    return f"{head}. A dot is the figure{counted} on one device{lines}{hollow}{left_out}. Measured on: {sources}."
+    return f"{head}. A dot is the figure{of} on one device{lines}{hollow}{left_out}. Measured on: {sources}."

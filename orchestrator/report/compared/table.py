@@ -82,7 +82,7 @@ def _metric(line: Sequence[Compared]) -> str:
 
 def figures(row: Compared, *, why: bool = True) -> tuple[str, str, str, str]:
     """Tell what both sides came to, the ratio and its interval. `why`: with the reason why a side is not told."""
-    ratio, interval = wording.ratio(row.ratio, row.interval, row.unresolved)
+    ratio, interval = (str(row.unresolved), "") if row.unresolved else wording.ratio(row.ratio, row.interval)
     return figure(row, "A", why=why), figure(row, "B", why=why), ratio, interval
 
 
