@@ -43,7 +43,9 @@ class EngineBuilds:
 
     def keep(self, build: EngineBuild) -> None:
         """Let experiments have it from now on, in the place of the engine's other one for its ABI."""
-        write_durably(self._place(build), self.put(build))
+        if (place := self._place(build)).is_dir():
+            place.rmdir()  # damage, as in `Artifacts`
+        write_durably(place, self.put(build))
 
     def has(self, build: EngineBuild) -> bool:
         """Return whether experiments get this very one, and could."""

@@ -115,6 +115,8 @@ class Artifacts:
                 raise ValueError(f"what came has the SHA-256 {digest.hexdigest()}, not {wanted}")
             stored = self._place(digest.hexdigest())
             stored.parent.mkdir(0o700, exist_ok=True)
+            if stored.is_dir():
+                stored.rmdir()  # an empty folder is damage; nothing goes that holds something
             Path(name).replace(stored)
         finally:
             Path(name).unlink(missing_ok=True)

@@ -26,7 +26,7 @@ from orchestrator.model.record import (
 from .plateau import Plateau
 from .times import Mean, Times
 
-FIGURES_VERSION = 7
+FIGURES_VERSION = 8
 
 
 class Rate(Model):

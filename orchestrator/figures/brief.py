@@ -9,7 +9,7 @@ from orchestrator.model.base import like
 from orchestrator.model.record import Outcome
 
 from .block import BlockFigures, Value
-from .one_block import first_result_ms, frames_per_s, is_short, total_setup_ms, uncertainty
+from .one_block import first_result_ms, frames_per_s, is_short, total_setup_ms, uncertainty, void_of
 from .quantities import QUANTITIES
 
 BATTERY_CYCLES = "battery cycles"
@@ -52,7 +52,7 @@ COLUMNS = Brief._fields[: Brief._fields.index("token")]
 
 def brief_of(block: BlockFigures) -> Brief:
     good = block.outcome is _OK
-    energies = dict(_energies(block)) if good else {}
+    energies, void = (dict(_energies(block)), void_of(block)) if good else ({}, frozenset())
     timed = good and not block.stream and block.times is not None
     return like(
         Brief,
@@ -63,8 +63,8 @@ def brief_of(block: BlockFigures) -> Brief:
         first_result_ms=first_result_ms(block) if timed else None,
         whole_ms=bool(block.times and block.times.whole),
         relative_energy=bool(block.energy and not block.energy.absolute),
-        values=dict(_values(block, energies)) if good else {},
-        uncertainties={name: list(uncertainty(*each)) for name, each in energies.items()},
+        values={name: value for name, value in _values(block, energies) if name not in void} if good else {},
+        uncertainties={name: list(uncertainty(*each)) for name, each in energies.items()} | {name: [] for name in void},
         provenance=_provenance(block),
     )
 

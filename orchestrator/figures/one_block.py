@@ -10,6 +10,7 @@ from orchestrator.model.power import SHORTEST_LOAD_S
 from orchestrator.model.record import DoubtCode
 
 from .block import BlockFigures, Energy, Value
+from .quantities import QUANTITIES
 from .times import NS_PER_MS
 
 
@@ -50,6 +51,13 @@ def uncertainty(estimate: Value, gain: float) -> tuple[float, float]:
 def is_short(energy: Energy) -> bool:
     """Return whether the energy is void; under longer loads a slow gauge's doubt is told, but intervals hold."""
     return energy.load_s < SHORTEST_LOAD_S and any(doubt.code is DoubtCode.SHORT_LOAD for doubt in energy.doubts)
+
+
+def void_of(block: BlockFigures) -> frozenset[str]:
+    """Return the names among its values that are void, as its energy is."""
+    if block.energy is None or not is_short(block.energy):
+        return frozenset()
+    return frozenset(name for name in block.values if name in QUANTITIES and QUANTITIES[name].of_energy)
 
 
 def version_of(block: BlockFigures) -> str:

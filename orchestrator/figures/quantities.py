@@ -31,6 +31,7 @@ class Quantity(NamedTuple):
     base: float = 1.0
     """One unit in the base unit."""
     help: str = ""
+    """Its meaning, with SAMPLE where what is timed has its noun."""
     has_interval: bool = True
     """True if it is told with its interval, and so may not be resolved."""
     labels: tuple[str, ...] = ()
@@ -47,6 +48,8 @@ class Quantity(NamedTuple):
     """Its value in a block of sustained load, likewise."""
     of_every_block: bool = False
     """It is told where every good block has it: those that do, alone, are no fair sample."""
+    of_energy: bool = False
+    """It is made of a block's energy: void where that is, under a load that is too short."""
     part: Literal["", "tokens", "sustained"] = ""
     """The table of a report that it stands in; empty: `further`, where it has no figures of its own."""
     column: str = ""
@@ -59,13 +62,17 @@ class Quantity(NamedTuple):
         """The table of a report that follows from this declaration; empty where figures of its own stand elsewhere."""
         return self.part or ("further" if self.of or self.of_load else "")
 
+    def says(self, sample: str = "inference, answer or epoch") -> str:
+        """Return what it is. `sample`: the noun of what is timed."""
+        return self.help.replace("SAMPLE", sample)
+
     def field(self, name: str) -> str:
         """Return its name in JSON: `prompt_tokens_per_s`."""
         return f"{name} {self.unit.replace('1/', 'per ')}".strip().replace(" ", "_")
 
 
 def _counted(name: str, unit: float = 1.0) -> Callable[[Record], float | None]:
-    """Return what reads a count of the system (`device_agent/src/system/counts.cc`): its share of one inference."""
+    """Return what reads a count of the system (`device_agent/src/system/counts.cc`): its share of a sample."""
 
     def of(record: Record) -> float | None:
         counted = [phase.counts[name] for phase in record.phases if phase.phase == "load" and name in phase.counts]
@@ -77,7 +84,7 @@ def _counted(name: str, unit: float = 1.0) -> Callable[[Record], float | None]:
 
 QUANTITIES: dict[str, Quantity] = {
     "latency": Quantity(
-        "ms", "farm_results_latency_seconds", 1e-3, "Latency of one inference, or time of an epoch of a training.",
+        "ms", "farm_results_latency_seconds", 1e-3, "Time of one SAMPLE.",
         margin=0.02, between=0.005,
     ),
     "first result": Quantity(
@@ -89,7 +96,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "setup": Quantity(
         "ms", "farm_results_setup_seconds", 1e-3,
-        "From a fresh process to its first inference, by state: cold, warm, cached, none.", has_interval=False,
+        "From a fresh process to its first SAMPLE, by state: cold, warm, cached, none.", has_interval=False,
         labels=("state",), margin=0.10, between=0.02,
     ),
     "memory": Quantity(
@@ -99,7 +106,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "energy": Quantity(
         "J", "farm_results_energy_per_inference_joules", 1.0,
-        "Energy of one inference by each source of power; net of the idle power, or gross.",
+        "Energy of one SAMPLE by each source of power; net of the idle power, or gross.",
         labels=(*POWER_LABELS, "basis"), margin=0.03, between=0.01,
     ),
     "power": Quantity(
@@ -109,7 +116,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "cpu time": Quantity(
         "ms", "farm_results_cpu_time_seconds", 1e-3,
-        "Processor time of the agent for one inference, with writing its inputs.", has_interval=False,
+        "Processor time of the agent for one SAMPLE, with writing its inputs.", has_interval=False,
         of=_counted("cpu_ns", 1e6),
     ),
     "prompt tokens": Quantity(
@@ -156,7 +163,7 @@ QUANTITIES: dict[str, Quantity] = {
     "tokens per battery percent": Quantity(
         "", "farm_results_tokens_per_battery_percent", 1.0,
         "Tokens that a hundredth of the battery's charge generates, by all that the phone draws meanwhile.",
-        margin=0.03, between=0.01, more_is_worse=False, of=answers.tokens_per_percent,
+        margin=0.03, between=0.01, more_is_worse=False, of=answers.tokens_per_percent, of_energy=True,
         part="tokens", column="tokens per %", wide=False,
     ),
     "model size": Quantity(

@@ -61,7 +61,7 @@ def _figures(latest: Latest) -> Iterator[Metric]:
     families: dict[str, GaugeMetricFamily] = {}
     for metric, quantity in QUANTITIES.items():
         names = (*LABELS, *quantity.labels, "stat")
-        families[metric] = GaugeMetricFamily(quantity.family, f"{quantity.help} Latest figures.", labels=names)
+        families[metric] = GaugeMetricFamily(quantity.family, f"{quantity.says()} Latest figures.", labels=names)
     for key, (summary, _) in latest.items():
         for told in told_of(summary):
             if told.value is None:

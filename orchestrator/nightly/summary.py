@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from orchestrator.analysis.comparison import Compared
+
 from .night import Night, NightRow
 
 MOST_ROWS = 20
@@ -64,9 +66,17 @@ def _line(row: NightRow) -> str:
     metric = " ".join(filter(None, (found.metric, found.basis)))
     cell = f"{found.device}: {found.network} {found.backend} {found.precision}{options}, {metric}"
     text = f"{word_of(row)}: {cell}"
-    if found.ratio is not None or found.interval is not None:
-        within = f" ({found.interval.low - 1:+.1%} to {found.interval.high - 1:+.1%})" if found.interval else ""
-        text += f": {'not resolved' if found.ratio is None else f'{found.ratio - 1:+.1%}'}{within}"
-    if row.repeated is not None and row.repeated.ratio is not None:
-        text += f", repeated: {row.repeated.ratio - 1:+.1%}"
+    if change := _change(found):
+        text += f": {change}"
+    if row.repeated is not None and (again := _change(row.repeated)):
+        text += f", repeated: {again}"
     return text + (f"; {found.reason}" if found.reason else "")
+
+
+def _change(of: Compared) -> str:
+    """`+5.1% (+4.2% to +6.0%)`; the interval alone where only that is told; `not resolved (needs 40 blocks)`."""
+    if of.unresolved is not None:
+        return str(of.unresolved)
+    told = () if of.ratio is None else (f"{of.ratio - 1:+.1%}",)
+    within = f"{of.interval.low - 1:+.1%} to {of.interval.high - 1:+.1%}" if of.interval else ""
+    return " ".join((*told, f"({within})" if told and within else within)).strip()

@@ -8,7 +8,6 @@ from typing import get_args
 
 from orchestrator.analysis.comparison.backends import Counting, PaysFrom, SideBySide, side_by_side
 from orchestrator.analysis.comparison.backends import pays_from as found_pays_from
-from orchestrator.analysis.comparison.cell_blocks import Ratio
 from orchestrator.analysis.reproduction import Beside, Verdict
 from orchestrator.model.device import OURS, Api, Source
 
@@ -72,13 +71,7 @@ def _place(row: SideBySide, names: wording.Naming) -> tuple[str, str]:
 
 def _speed_up(row: SideBySide, one: str, other: str) -> str:
     found = row.speed_up(one, other)
-    return "" if found is None else _times(found)
-
-
-def _times(ratio: Ratio) -> str:
-    """`2.7x [1.4, 5.3]`."""
-    text, interval = wording.ratio(ratio.point, ratio.interval)
-    return f"{text}x {interval}".rstrip()
+    return "" if found is None else wording.times_of(found)
 
 
 def _rows(content: Content, counting: Counting = "inference") -> list[SideBySide]:
@@ -103,7 +96,7 @@ def pays_from(content: Content) -> Section:
         (
             _device(one.serial, one.source), wording.without(f"{one.operation} {one.rest}", names.shared), one.backend,
             way_name(one.over, ways), counting, f"{one.sizes[0]} to {one.sizes[-1]}", _from(one),
-            _times(one.ratios[0]), _times(one.ratios[-1]),
+            wording.times_of(one.ratios[0]), wording.times_of(one.ratios[-1]),
         )
         for counting, one in found
     )  # fmt: skip

@@ -74,6 +74,7 @@ def _side_by_side(content: Content) -> Iterator[dict[str, Any]]:
                     "over_ms": row.ms[other],
                     "speed_up": found.point,
                     "interval": _interval(found.interval),
+                    "not_resolved": found.unresolved and str(found.unresolved),
                 }
 
 

@@ -62,6 +62,7 @@ def render(content: Content, records: Sequence[Record] = (), pages: str = "") ->
         agreement_note=predictions.NOTE,
         memory=_charts_by_device(content.summaries, charts.memory, "memory", MAX_MEMORY_CHARTS),
         with_energy=any(summary.energy for summary in content.summaries),
+        sample=wording.sample(content.summaries),
         energy_basis=wording.energy_basis(summary.energy_per_inference for summary in content.summaries),
         slowest=max((s.latency.median_ms or 0.0 for s in content.summaries if s.latency), default=1.0) or 1.0,
     )
@@ -80,7 +81,7 @@ def _charts(content: Content, records: Sequence[Record]) -> dict[str, list[Marku
     """Draw charts by name; each is drawn and written before the next one, because figures are large."""
     summaries, blocks = content.summaries, content.blocks
     labels = {each.cell_id: each.label for each in summaries}
-    timed = content.experiment.workload.sample
+    timed = wording.sample(summaries)
     draw: dict[str, Callable[[], Sequence[Chart | None]]] = {
         "axis": lambda: charts.over_axis(summaries, content.experiment.published),
         "latency": lambda: [charts.latency(summaries, blocks)],
@@ -125,7 +126,7 @@ def _headline(content: Content) -> list[tuple[str, str]]:
         ("devices", str(len({summary.serial for summary in content.summaries}))),
         ("results", str(len(content.summaries))),
         ("blocks", str(sum(summary.blocks for summary in content.summaries))),
-        (f"{'' if trains else 'timed '}{content.experiment.workload.sample}s", f"{inferences:,}"),
+        (f"{'' if trains else 'timed '}{wording.sample(content.summaries, 's')}", f"{inferences:,}"),
         ("from first to last", _duration(ended - started)),
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from orchestrator.analysis.comparison.cell_blocks import Ratio
 from orchestrator.analysis.statistics import CanaryWord, Figure, Summary, Throughput, Verdict, setup
 from orchestrator.analysis.stopping_rule import Need
 from orchestrator.model.record import ConditionProof
@@ -27,7 +28,7 @@ def sections(content: Content) -> list[Section]:
     found = (
         stopped.section(content.stopped),
         *predictions.sections(content.agreements),
-        *_energies(content.summaries, content.experiment.workload.sample.replace("inference", "inf.")),
+        *_energies(content.summaries),
         _throughput(content.summaries),
         told.tokens(content.summaries),
         told.further(content.summaries),
@@ -61,7 +62,7 @@ def _energy_columns(per: str) -> tuple[Column, ...]:
     return (
         Column("device"), Column("configuration"), Column(f"energy/{per}", True), Column("interval", True),
         Column("same device", True, True), Column("gross", True, True), Column("load power", True),
-        Column("idle power", True, True), Column("blocks", True), Column(""),
+        Column("idle power", True, True), Column("blocks", True), Column("gain"),
     )  # fmt: skip
 
 
@@ -71,7 +72,8 @@ NEEDS_REST = ("gross", "idle power")
 """Columns that say nothing where no block rested: the energy itself is gross, and the idle power is not known."""
 
 
-def _energies(summaries: Sequence[Summary], per: str) -> Iterator[Section]:
+def _energies(summaries: Sequence[Summary]) -> Iterator[Section]:
+    per = wording.sample(summaries).replace("inference", "inf.")
     names, columns = wording.naming(summaries), _energy_columns(per)
     for index, (title, rows) in enumerate(wording.energy_groups(summaries).items()):
         basis = wording.energy_basis(row.use.reported for row in rows)
@@ -130,10 +132,7 @@ def _throughput(summaries: Sequence[Summary]) -> Section:
 
 
 def _gain(one: Throughput) -> str:
-    if one.over_one_thread is None:
-        return ""
-    text, interval = wording.ratio(one.over_one_thread, one.over_one_thread_interval)
-    return f"{text}x {interval}".rstrip()
+    return wording.times_of(Ratio(one.over_one_thread, one.over_one_thread_interval, one.over_one_thread_unresolved))
 
 
 def _cold(summaries: Sequence[Summary]) -> Section:
@@ -147,7 +146,7 @@ def _cold(summaries: Sequence[Summary]) -> Section:
     ]  # fmt: skip
     columns = (
         Column("device"), Column("configuration"), Column("cold start ms", True), Column("interval", True),
-        Column("set-up", True), Column("first inference", True), Column("blocks", True),
+        Column("set-up", True), Column(f"first {wording.sample(summaries)}", True), Column("blocks", True),
     )  # fmt: skip
     note = f"From a fresh process to its first result. {wording.LEVELS}."
     return Section("cold", "Cold start", note, columns, tuple(rows))
@@ -155,7 +154,7 @@ def _cold(summaries: Sequence[Summary]) -> Section:
 
 def _setup(summaries: Sequence[Summary]) -> Section:
     """Milliseconds of each step, and its share of the whole."""
-    names = wording.naming(summaries)
+    names, sample = wording.naming(summaries), wording.sample(summaries)
     rows = [
         (
             *_where(summary, names), use.kind, wording.ms(use.total_ms),
@@ -166,12 +165,12 @@ def _setup(summaries: Sequence[Summary]) -> Section:
     ]  # fmt: skip
     columns = (
         Column("device"), Column("configuration"), Column("start"), Column("set-up ms", True),
-        *(Column(name, True, name not in SETUP_IN_TERMINAL) for name in setup.STEPS), Column("first inference", True),
+        *(Column(name, True, name not in SETUP_IN_TERMINAL) for name in setup.STEPS), Column(f"first {sample}", True),
         Column("read-back", True, True), Column("first result ms", True), Column("blocks", True),
     )  # fmt: skip
     note = (
-        "Set-up: from a fresh process to its first inference, in ms; its steps are those of the median block, with "
-        "their share. First result: the first inference and its read-back are in it. cold: no cache at all; warm: the "
+        f"Set-up: from a fresh process to its first {sample}, in ms; its steps are those of the median block, with "
+        f"their share. First result: the first {sample} and its read-back are in it. cold: no cache at all; warm: the "
         "driver may have its own; cached: the farm's kept programs."
     )
     return Section(SETUP, "Set-up: cold, warm, cached", note, columns, tuple(rows))

@@ -116,8 +116,7 @@ def _group(one: Best, name: str) -> str:
 def _figures(one: Best) -> list[str]:
     from orchestrator.report import wording
 
-    ratio = "" if one.ratio is None else f"{one.ratio:.3f}"
-    interval = f"{one.interval.low:.3f} to {one.interval.high:.3f}" if one.interval else ""
+    ratio, interval = wording.ratio(one.ratio, one.interval, one.unresolved)
     runner_up = "" if one.runner_up is None else escape(str(one.runner_up))
     median, _ = wording.figure(one.median_ms, None, one.values[0].unresolved)
     return [median, runner_up, ratio, interval, _resolved(one)]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import json
+from collections.abc import Iterator
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from farm.access import COMMAND_LINE, find_experiment, open_database, open_ledger, open_site, settings_of, user_by
-from farm.cli.output import log, option, out, print_json
+from farm.cli.output import log, option, out, print_json, say
 from orchestrator.model.errors import ModelFileError
 from orchestrator.model.quantity import counted
 
@@ -23,6 +25,8 @@ BundleOption = Annotated[
 LabOption = Annotated[str | None, option("--lab NAME", "What others call this lab.", show_default="the host's name")]
 
 
+OF_HOSTS = "driver"
+"""The field of a file that lies on hosts alone."""
 ModelsOption = Annotated[
     bool, option("--models", "With --bundle: the files of models and inputs go along, 16 GiB at most.")
 ]
@@ -42,7 +46,7 @@ def write_bundle(
 
     from .results import gather
 
-    settings = settings_of(state)
+    settings, lost = settings_of(state), dict[str, str]()
     name = lab if lab is not None else settings.host.replace("_", "-").strip("-")[:30]
     if not re.fullmatch(LAB, name):
         raise typer.BadParameter(f"{name!r}: 1 to 30 letters, digits and `-`, the first no `-`", param_hint="--lab")
@@ -51,12 +55,14 @@ def write_bundle(
         page = report_page(gather(settings, ledger, row), ledger)
         own: dict[str, Any] = {"lab": name, "version": version("pocketfarm"), "report": page}
         if models:
-            own["files_of"] = partial(_files, Artifacts(settings.state))
+            own["files_of"] = partial(_files, Artifacts(settings.state), lost)
         made = bundles.write(database, file, row.id, **own)
-    told = {"file": file, "bytes": file.stat().st_size, "manifest": made}
+    told = {"file": file, "bytes": file.stat().st_size, "manifest": made, "left_out": lost}
     if as_json:
         print_json(told)
         return
+    for each, why in sorted(lost.items(), key=itemgetter(1)):
+        say(f"left out: {why} ({each})")
     out().print(str(file), markup=False, highlight=False, soft_wrap=True)
     parts = sum(part.bytes for part in made.parts.values())
     told_as = (
@@ -83,10 +89,23 @@ def read_bundle(file: Path, state: Path | None, *, as_json: bool) -> None:
     log().print(done.text, markup=False, soft_wrap=True)
 
 
-def _files(kept: Artifacts, job: str) -> dict[str, Path]:
-    """Return the files that a job names and that are kept here."""
-    found = dict[str, Path]()
+def _files(kept: Artifacts, lost: dict[str, str], job: str) -> dict[str, Path]:
+    """Return the files that a job names and that are kept here. `lost`: takes the others with the reason."""
+    found, fields = dict[str, Path](), dict(_fields(json.loads(job)))
     for name in kept.named_by(job):
-        with suppress(ModelFileError):
+        if (field := fields.get(name, "a file of a build")).endswith(OF_HOSTS):
+            continue
+        try:
             found[name] = kept.path(name)
+        except ModelFileError:
+            lost[name] = f"{field}: {'it is damaged' if kept.has(name) else 'it is not kept here any more'}"
     return found
+
+
+def _fields(of: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each text of a JSON with the name of its field: `workload.onnx`."""
+    if isinstance(of, dict | list):
+        for key, each in of.items() if isinstance(of, dict) else enumerate(of):
+            yield from _fields(each, f"{name}.{str(key).removesuffix('_sha256')}".lstrip("."))
+    elif isinstance(of, str):
+        yield of, name

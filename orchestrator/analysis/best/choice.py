@@ -16,7 +16,7 @@ from pydantic import Field
 
 from orchestrator.analysis.comparison.metrics import METRICS, MIN_BLOCKS
 from orchestrator.analysis.comparison.ratio import Estimate, Method, estimate, rounding_of
-from orchestrator.analysis.comparison.verdict import bounds, interval_of
+from orchestrator.analysis.comparison.verdict import bounds, interval_of, why_untold
 from orchestrator.analysis.statistics import Interval, Unresolved, median_of
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
@@ -52,6 +52,8 @@ class Best(Model):
     """Median of the runner-up over that of the best."""
     interval: Interval | None
     """95 % interval of the ratio; None where there are too few blocks for one."""
+    unresolved: Unresolved | None = None
+    """The reason why ratio and interval, measured, are not told."""
     method: Method | None
     resolved: bool
     """True if the data tell the best from the runner-up."""
@@ -147,14 +149,16 @@ def _best(group: Mapping[str, Value | None], axis: str, candidates: Sequence[_Ca
     first, others = ordered[0], ordered[1:]
     found = [_ratio(first, other) for other in others]
     second = found[0] if found else None
+    why_not = why_untold(second)[0] if second else None
     return Best(
         group={name: "" if value is None else value for name, value in group.items()},
         axis=axis,
         best=first.value,
         median_ms=first.median_ms,
         runner_up=others[0].value if others else None,
-        ratio=others[0].median_ms / first.median_ms if others and first.median_ms else None,
-        interval=interval_of(second) if second else None,
+        ratio=others[0].median_ms / first.median_ms if others and first.median_ms and not why_not else None,
+        interval=interval_of(second) if second and not why_not else None,
+        unresolved=why_not,
         method=second.method if second else None,
         resolved=_is_resolved(second),
         reason=_reason(first, others),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from orchestrator.analysis.statistics import Interval, newest_attempts
+from orchestrator.analysis.statistics import Interval, Unresolved, newest_attempts
 from orchestrator.figures import BlockFigures
 from orchestrator.model.device import Source
 from orchestrator.model.record import Outcome
@@ -14,7 +14,7 @@ from orchestrator.model.record import Outcome
 from .metrics import METRICS
 from .ratio import Block, estimate, rounding_of
 from .rows import nights_of
-from .verdict import interval_of
+from .verdict import interval_of, why_untold
 
 Place = tuple[str, Source, str]
 """Serial, source, cell."""
@@ -38,9 +38,12 @@ def blocks_by_cell(
 class Ratio(NamedTuple):
     """The quotient of the medians of two cells' blocks."""
 
-    point: float
+    point: float | None
+    """None where it would say nothing."""
     interval: Interval | None
-    """95 %: it holds the point; None of fewer than two blocks of either."""
+    """95 %: it holds the point; None of fewer than two blocks of either, and without a point."""
+    unresolved: Unresolved | None = None
+    """The reason why it has no point."""
 
     @property
     def proves_more(self) -> bool:
@@ -53,5 +56,7 @@ def quotient(a: Sequence[Block], b: Sequence[Block], metric: str) -> Ratio | Non
     if not a or not b or min(block.value for block in (*a, *b)) <= 0:
         return None
     found = estimate(a, b, METRICS[metric].between, rounding_of(a, b) if metric == "latency" else 0.0)
+    if found and (why_not := why_untold(found)[0]):
+        return Ratio(None, None, why_not)
     point = median(block.value for block in b) / median(block.value for block in a)
     return Ratio(point, interval_of(found) if found else None)

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orchestrator.analysis.statistics import Interval
 from orchestrator.analysis.statistics.canaries import CHANGE_SHARE
 from orchestrator.analysis.student_t import Array
 
@@ -20,7 +19,7 @@ from .matching import Match, pairs_of
 from .metrics import METRICS, Rules
 from .ratio import LEAST_FREEDOM, Estimate, Layout, estimate_all
 from .rows import SideRow
-from .verdict import Verdict, bounds, holm, judge, needed, p_values
+from .verdict import Verdict, bounds, holm, intervals_of, judge, needed, p_values, why_untold
 
 BY_TIME = ("latency", "setup")
 OF_PHONE = "the phone itself changed between the nights, as its canaries did: compare both sides in one night"
@@ -90,13 +89,12 @@ def _groups(rows: Iterable[Row]) -> Iterator[_Group]:
 
 
 def _tell_ratios(group: _Group) -> None:
-    found, within = group.found, bounds(group.found)
-    lows, highs = np.exp(np.maximum(-700, within.low)), np.exp(np.minimum(700, within.high))
-    told = zip(group.rows, np.exp(found.point).tolist(), lows.tolist(), highs.tolist(), strict=True)
-    for row, ratio, low, high in told:
-        told_both = row.told.a is not None and row.told.b is not None
+    found = group.found
+    told = zip(group.rows, np.exp(found.point).tolist(), intervals_of(found), why_untold(found), strict=True)
+    for row, ratio, interval, why_not in told:
+        told_both = row.told.a is not None and row.told.b is not None and why_not is None
         row.told.ratio, row.told.method = ratio if told_both else None, found.method
-        row.told.interval = Interval(low=low, high=high)
+        row.told.interval, row.told.unresolved = None if why_not else interval, why_not
 
 
 def _moves(groups: Iterable[_Group]) -> _Moves:

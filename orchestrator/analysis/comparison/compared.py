@@ -39,9 +39,11 @@ class Compared:
     """The reason why A has no figure although it was measured."""
     unresolved_b: Unresolved | None = None
     ratio: float | None = None
-    """B over A: the quotient of these two; None where one of them is not told."""
+    """B over A: the quotient of these two; None where one of them, or itself, is not told."""
     interval: Interval | None = None
     """95 % interval of the ratio, of this row alone: it holds the quotient of medians, and verdicts follow from it."""
+    unresolved: Unresolved | None = None
+    """The reason why there is no ratio and no interval although both sides were measured: it would say nothing."""
     margin: float
     verdict: Verdict
     worse: bool | None = None

@@ -67,5 +67,6 @@ def _of(summary: Summary, rates: Mapping[Place, Sequence[Block]]) -> Sequence[Bl
 def _with_gain(summary: Summary, gain: Ratio | None) -> Summary:
     if summary.throughput is None or summary.throughput.frames_per_s is None or gain is None:
         return summary
-    update = {"over_one_thread": gain.point, "over_one_thread_interval": gain.interval}
+    names = "over_one_thread", "over_one_thread_interval", "over_one_thread_unresolved"
+    update = dict(zip(names, gain, strict=True))
     return summary.model_copy(update={"throughput": summary.throughput.model_copy(update=update)})

@@ -10,13 +10,12 @@ the margin.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import exp
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orchestrator.analysis.statistics import Interval
+from orchestrator.analysis.statistics import MOST_BLOCKS, Interval, Unresolved, is_told
 from orchestrator.analysis.student_t import Array, t_quantiles
 
 from .ratio import Estimate, Places
@@ -25,6 +24,8 @@ Verdict = Literal["different", "same", "unknown", "missing"]
 CONFIDENCE = 0.95
 POWER = 0.8
 MOST_NEEDED = 100_000
+Settles = Callable[[Places, Places], NDArray[np.bool_]]
+"""It says whether so many more units a side settle each of the rows at these places."""
 
 
 class Bounds(NamedTuple):
@@ -42,14 +43,53 @@ def share_of(look: int) -> float:
 
 def bounds(found: Estimate, share: ArrayLike = 1.0) -> Bounds:
     """The 95 % intervals, or wider ones that may miss the truth by a share as often; each holds the ratio told."""
-    half = _quantiles(1 - (1 - CONFIDENCE) * np.asarray(share) / 2, found.freedom) * found.std
-    return Bounds(np.minimum(found.centre - half, found.point), np.maximum(found.centre + half, found.point))
+    width = _quantiles(1 - (1 - CONFIDENCE) * np.asarray(share) / 2, found.freedom)
+    return _within(found.centre, found.point, found.std, width)
 
 
 def interval_of(found: Estimate) -> Interval:
     """The 95 % interval of the ratio of the only row."""
-    within = bounds(found)
-    return Interval(low=exp(max(-700, within.low.item())), high=exp(min(700, within.high.item())))
+    return intervals_of(found)[0]
+
+
+def intervals_of(found: Estimate) -> list[Interval]:
+    """The 95 % intervals of ratios."""
+    within = _ends(bounds(found))
+    return [Interval(low=low, high=high) for low, high in zip(*(each.tolist() for each in within), strict=True)]
+
+
+def why_untold(found: Estimate) -> list[Unresolved | None]:
+    """Return why ratios say nothing, and what would let them: each whose interval holds one and is so wide that no
+    figure would be told with it; None of the others."""
+    told: list[Unresolved | None] = [None] * len(found.centre)
+    places = np.flatnonzero(_says_nothing(found, found.std, found.freedom, np.arange(len(told))))
+    if not len(places):
+        return told
+    of_examples, within = found.method == "examples", intervals_of(found)
+
+    def settles(at: Places, more: Places) -> NDArray[np.bool_]:
+        return ~_says_nothing(found, *found.after(more, at), at)
+
+    for place, units in zip(places.tolist(), _fewest(settles, places), strict=True):
+        needs = None if units is None else min(found.blocks) + units * found.unit_blocks
+        sane = needs if needs is not None and (of_examples or needs <= MOST_BLOCKS) else None
+        own = {"needs_examples": sane} if of_examples else {"needs_blocks": sane}
+        told[place] = Unresolved(why="wide", above=within[place].low, below=within[place].high, **own)
+    return told
+
+
+def _says_nothing(found: Estimate, std: Array, freedom: Array, at: Places) -> NDArray[np.bool_]:
+    within = _within(found.centre[at], found.point[at], std, _quantiles((1 + CONFIDENCE) / 2, freedom))
+    return np.asarray((within.low <= 0) & (within.high >= 0) & ~is_told(np.exp(found.point[at]), *_ends(within)))
+
+
+def _within(centre: Array, point: Array, std: Array, width: Array) -> Bounds:
+    """The bounds of an estimate, so many standard uncertainties away; they hold the ratio told."""
+    return Bounds(np.minimum(centre - width * std, point), np.maximum(centre + width * std, point))
+
+
+def _ends(within: Bounds) -> tuple[Array, Array]:
+    return np.exp(np.maximum(-700, within.low)), np.exp(np.minimum(700, within.high))
 
 
 def p_values(found: Estimate) -> Array:
@@ -99,12 +139,17 @@ def needed(
         told = (_quantiles(1 - level * misses[at] / 2 / rows, freedom) + power) * std <= apart[at]
         return np.asarray(same | told)
 
+    return _fewest(settles, places)
+
+
+def _fewest(settles: Settles, places: Places) -> list[int | None]:
+    """The least number of units that settles each row at these places; None where no number does."""
     ever = settles(places, np.full(len(places), MOST_NEEDED))
     least = iter(_least(settles, places[ever]).tolist())
     return [next(least) if settled else None for settled in ever]
 
 
-def _least(settles: Callable[[Places, Places], NDArray[np.bool_]], places: Places) -> Places:
+def _least(settles: Settles, places: Places) -> Places:
     """The least number, 1 or more, that settles each row at these places, which a large enough one does."""
     low, high = np.zeros(len(places), np.intp), np.ones(len(places), np.intp)
     left = np.arange(len(places))

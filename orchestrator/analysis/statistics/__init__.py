@@ -22,7 +22,7 @@ from .intervals import (
 from .latency import Latency, latency
 from .modes import ColdStart, Mode, ThrottleBin, Throttling, block_value_ms, cold_start, throttling
 from .quantities import Told, told_of
-from .resolution import Unresolved, median_of, unresolved
+from .resolution import MOST_BLOCKS, Unresolved, is_told, median_of, unresolved
 from .resources import (
     MemoryUse,
     layer_medians,

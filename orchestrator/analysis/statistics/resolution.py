@@ -11,7 +11,11 @@ from math import ceil
 from statistics import median
 from typing import Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from orchestrator.model.base import Model
+from orchestrator.model.quantity import counted
 
 from .intervals import MIN_BLOCKS, Interval, median_interval
 
@@ -33,6 +37,32 @@ class Unresolved(Model):
     """The blocks in all that would resolve it if the noise stays the same; None: no sane number would."""
     needs_load_s: float | None = None
     """Length of a load that is long enough."""
+    needs_examples: int | None = None
+    """The examples in all, where these are what is repeated."""
+
+    @property
+    def word(self) -> str:
+        """The words in the figure's place."""
+        return "too short" if self.why == "short load" else "not resolved"
+
+    @property
+    def needs(self) -> str:
+        """`needs 40 blocks`, `needs 30 s of load`; `not with this noise` where no sane number would do."""
+        if self.needs_load_s is not None:
+            return f"needs {self.needs_load_s:g} s of load"
+        if self.needs_examples is not None:
+            return f"needs {counted(self.needs_examples, 'example')}"
+        return f"needs {counted(self.needs_blocks, 'block')}" if self.needs_blocks else "not with this noise"
+
+    def __str__(self) -> str:
+        return f"{self.word} ({self.needs})"
+
+
+def is_told(value: ArrayLike, low: ArrayLike, high: ArrayLike) -> NDArray[np.bool_]:
+    """Return whether intervals say enough of their figures. The one place that decides."""
+    ends = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    half = (ends[1] - ends[0]) / 2
+    return np.asarray((ends[0] > 0) & (half <= MOST_HALF_WIDTH * np.asarray(value, np.float64)))
 
 
 def unresolved(value: float, interval: Interval | None, blocks: int, fixed: float = 0.0) -> Unresolved | None:
@@ -40,7 +70,7 @@ def unresolved(value: float, interval: Interval | None, blocks: int, fixed: floa
     many blocks there are."""
     if interval is None or interval.low == interval.high == 0:  # a count of nothing is as sure as can be
         return None
-    if interval.low > 0 and interval.half_width <= MOST_HALF_WIDTH * value:
+    if is_told(value, interval.low, interval.high):
         return None
     needs, most = None, MOST_HALF_WIDTH * value
     if most > fixed:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from statistics import median
 
 from orchestrator.figures import QUANTITIES, BlockFigures, LayerTime
+from orchestrator.figures.one_block import void_of
 from orchestrator.model.base import Model
 from orchestrator.model.record import LayerMemory
 
+from .energies import TOO_SHORT
 from .intervals import Interval
 from .resolution import Unresolved, median_of
 
@@ -63,12 +65,15 @@ class Other(Model):
 
 def other_medians(blocks: Sequence[BlockFigures], *, watched: bool = False) -> dict[str, Other]:
     """Medians over blocks, in order of time, of the quantities without figures of their own."""
-    found = {name: [each.values[name] for each in blocks if name in each.values] for name in QUANTITIES}
-    return {
+    void = [void_of(each) for each in blocks]
+    valid = [{n: each.values[n] for n in each.values.keys() - no} for each, no in zip(blocks, void, strict=True)]
+    found = {name: [each[name] for each in valid if name in each] for name in QUANTITIES}
+    told = {
         name: _told(values, watched=watched) if QUANTITIES[name].has_interval else Other(value=median(values))
         for name, values in found.items()
         if values and (len(values) == len(blocks) or not QUANTITIES[name].of_every_block)
     }
+    return {name: Other(value=None, unresolved=TOO_SHORT) for name in frozenset().union(*void)} | told
 
 
 def _told(values: Sequence[float], *, watched: bool) -> Other:

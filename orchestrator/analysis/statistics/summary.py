@@ -63,6 +63,8 @@ class Summary(Model):
     options: dict[str, int | float | str | bool] = Field(default_factory=dict)
     """Further axes of the cell, by name."""
     workload: str
+    sample: str = "inference"
+    """The noun of what is timed: `inference`, `answer` where tokens are told, `epoch`."""
     engine: str
     """The engine that ran it; empty: somebody else measured, and did not say."""
     version: str = ""
@@ -109,11 +111,6 @@ class Summary(Model):
     """Every doubt of any block, once."""
     reasons: tuple[str, ...] = ()
     """The reasons why blocks did not go well, each once."""
-
-    @property
-    def sample(self) -> str:
-        """Return what a sample is: an answer, where tokens are told, else an inference."""
-        return "answer" if any(QUANTITIES[name].table == "tokens" for name in self.others) else "inference"
 
 
 def summarise(
@@ -172,7 +169,8 @@ def _summary(
     found = spread(in_time, lambda block: block_value_ms(block, mode))
     of_cell = [doubt for doubt in (same_plan, alike_doubt(values), sessions_doubt(found)) if doubt is not None]
     all_doubts = [doubt for block in blocks for doubt in block.doubts] + of_cell
-    energy = energy_uses(in_time, watched=watched)
+    energy, others = energy_uses(in_time, watched=watched), other_medians(in_time, watched=watched)
+    answers = any(QUANTITIES[name].table == "tokens" for name in others)
     return Summary(
         serial=first.serial,
         model=first.model,
@@ -182,6 +180,7 @@ def _summary(
         label=label,
         options=dict(cell.options),
         workload=cell.workload.label,
+        sample="answer" if answers else cell.workload.sample,
         engine=cell.engine,
         version=version_of(in_time[-1]) if in_time else "",
         backend=str(cell.backend),
@@ -195,7 +194,7 @@ def _summary(
         layers=layer_medians(good),
         device_ms=device_ms(good),
         memory=memory_medians(good),
-        others=other_medians(in_time, watched=watched),
+        others=others,
         planned=planned_memory(blocks),
         stability=stability(times if mode == "steady" else _alone(values)) if good else None,
         spread=found,

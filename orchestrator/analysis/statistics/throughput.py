@@ -38,6 +38,8 @@ class Throughput(Model):
     """Ratio to one CPU thread of the same device, where that was measured too."""
     over_one_thread_interval: Interval | None = None
     """The interval of `farm compare`."""
+    over_one_thread_unresolved: Unresolved | None = None
+    """The reason why that ratio, measured, is not told."""
 
     @property
     def ms_per_frame(self) -> float | None:

@@ -47,7 +47,7 @@ def _panel(title: str, found: Sequence[EnergyRow], names: wording.Naming, colour
         shown = [scale * v for _, f in known for v in (f.value, f.total and f.total.low, f.total and f.total.high) if v]
         zoomed = layout.zoom_axis(axes, [*shown, *(scale * v for row, _ in known for v in row.use.net_blocks_j)])
         bases = " or ".join(sorted({row.use.reported.basis for row, _ in known if row.use.reported}, reverse=True))
-        sample = layout.sample_of(row.summary for row, _ in known)
+        sample = wording.sample(row.summary for row, _ in known)
         axes.set_xlabel(f"{bases} energy of one {sample}, {unit}{' (the axis does not begin at zero)' * zoomed}")
         put_heading(figure_, title, _keys(known, colours))
         return Chart(figure_, name, f"Energy of one {sample}: {title}")

@@ -47,7 +47,7 @@ def latency(summaries: Sequence[Summary], blocks: Sequence[BlockFigures]) -> Cha
             _draw(axes, summary, y, samples.get(layout.key_of(summary), []), colours[summary])
         layout.label_rows(axes, rows)
         layout.fit_axis(axes, [v for s in with_latency for v in samples.get(layout.key_of(s), [])])
-        axes.set_xlabel(f"latency of one {layout.sample_of(with_latency)}, ms")
+        axes.set_xlabel(f"latency of one {wording.sample(with_latency)}, ms")
         put_heading(figure, keys=_keys(with_latency, colours))
         return Chart(figure, "latency", "Latency by device and configuration")
 

@@ -13,11 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from orchestrator.figures import QUANTITIES
-from orchestrator.model.errors import SetupError, UnknownName, Unsupported
+from orchestrator.model.doubts import DoubtCode
+from orchestrator.model.errors import NoData, SetupError, UnknownName, Unsupported
 from orchestrator.report.colours import BACKENDS, FOREIGN
 from orchestrator.report.drawing import FOREGROUND, GRID, MUTED, STYLE, logarithmic
-from orchestrator.report.wording import short_name
+from orchestrator.report.wording import counted, short_name
 
 FORMATS = ("pdf", "svg", "png")
 INK = {FOREGROUND: "#000000", MUTED: "#333333", GRID: "#cccccc"}
@@ -65,13 +65,17 @@ def draw(results: Sequence[Result], metric: str, title: str = "") -> Drawn:
     """Group results by device and configuration, and colour backends.
 
     `metric`: a quantity as results tell it (`generated tokens`), also with its basis (`memory process`), or `p90`.
-    Raises UnknownName where no result has a figure of it.
+    Raises UnknownName where no result has it, NoData where none tells it.
     """
     name = metric.replace("_", " ").strip()
     shown = [dot for each in results if (dot := _dot(each, name)) is not None]
+    untold = [each["not_resolved"] for one in results for each in _untold(one) if _told(each, name)]
     if not shown:
         known = dict.fromkeys(each["metric"] for one in results for each in _figures(one))
-        raise UnknownName(f"no result has the figure {metric!r}", remedy=f"there are: {', '.join(known) or 'none'}")
+        there = f"there are: {', '.join(known) or 'none'}"
+        if untold:
+            raise NoData(f"no result tells {metric!r}: {'; '.join(dict.fromkeys(untold))}", remedy=there)
+        raise UnknownName(f"no result has the figure {metric!r}", remedy=there)
     lines = _names([dot.of for dot in shown])
     places = list(dict.fromkeys(lines))
     backends = list(dict.fromkeys(str(dot.of["backend"]) for dot in shown))
@@ -92,8 +96,7 @@ def draw(results: Sequence[Result], metric: str, title: str = "") -> Drawn:
         figure.legend(handles=handles, loc="outside upper right", ncols=len(backends))
         if title:
             axes.set_title(title)
-    missing = sum(_told(each, name) for one in results for each in one["quantities"] if each["value"] is None)
-    return Drawn(figure, _caption(f"{title}: {axis}" if title else axis, shown, missing))
+    return Drawn(figure, _caption(f"{title}: {axis}" if title else axis, shown, len(untold)))
 
 
 def _figures(of: Result) -> Iterator[dict[str, Any]]:
@@ -103,6 +106,15 @@ def _figures(of: Result) -> Iterator[dict[str, Any]]:
     yield from (each for each in told if each["value"] is not None)
     if (latency := of.get("latency")) and latency["p90_ms"] is not None:
         yield {"metric": P90, "basis": "", "unit": "ms", "value": latency["p90_ms"], "interval": None}
+
+
+def _untold(of: Result) -> Iterator[dict[str, Any]]:
+    """Every figure that is not told, with the words that tables have in its place or as a warning."""
+    yield from (each for each in of["quantities"] if each["value"] is None)
+    if (latency := of.get("latency")) and latency["p90_ms"] is None:
+        own = next((each["not_resolved"] for each in of["quantities"] if each["metric"] == "latency"), None)
+        why = own or f"{DoubtCode.MEAN_OF_RUNS}: {DoubtCode.MEAN_OF_RUNS.remedy}"
+        yield {"metric": P90, "basis": "", "not_resolved": why}
 
 
 def _dot(of: Result, name: str) -> Dot | None:
@@ -174,8 +186,7 @@ def _axis(name: str, dots: Sequence[Dot]) -> str:
     metric = next((each for each in sorted(TITLES, key=len, reverse=True) if name.startswith(each)), name)
     bases = {dot.basis.partition(" ")[0] for dot in dots}
     basis = bases.pop() if len(bases) == 1 else ""
-    told = {each["metric"] for dot in dots for each in dot.of["quantities"]}
-    sample = "answer" if any(QUANTITIES[each].table == "tokens" for each in told & QUANTITIES.keys()) else "inference"
+    sample = " or ".join(dict.fromkeys(str(dot.of.get("sample", "inference")) for dot in dots))
     title = TITLES.get(metric, name).replace("SAMPLE", sample)
     words = [title, f"({basis})" if basis and basis not in title.split() else ""]
     unit = dots[0].unit and (" per s" if dots[0].unit == "1/s" else f", {dots[0].unit}")
@@ -217,8 +228,8 @@ def _value(name: str, value: object) -> str:
 def _caption(head: str, dots: Sequence[Dot], missing: int) -> str:
     sources = ", ".join(sorted({str(dot.of["source"]) for dot in dots}))
     blocks = sorted({int(dot.of["outcomes"].get("ok", 0)) for dot in dots})
-    counted = f" of {blocks[0]}" + (f" to {blocks[-1]}" if len(blocks) > 1 else "") + " blocks"
+    of = f" of {f'{blocks[0]} to ' if len(blocks) > 1 else ''}{counted(blocks[-1], 'block')}"
     lines = "; a line is its interval as `farm results` tells it" if any(dot.low < dot.high for dot in dots) else ""
     hollow = "; hollow: fp16" if any(str(dot.of["precision"]).startswith("fp16") for dot in dots) else ""
     left_out = f"; {missing} without a figure are left out" if missing else ""
-    return f"{head}. A dot is the figure{counted} on one device{lines}{hollow}{left_out}. Measured on: {sources}."
+    return f"{head}. A dot is the figure{of} on one device{lines}{hollow}{left_out}. Measured on: {sources}."

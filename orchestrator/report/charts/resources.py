@@ -49,7 +49,7 @@ def setup(summaries: Sequence[Summary]) -> Chart | None:
             )
         layout.label_rows(axes, rows)
         axes.set_xlim(0, 1.25 * max(left) or 1.0)
-        axes.set_xlabel(f"ms before the first {layout.sample_of(shown)} (waiting for the engine slot left out)")
+        axes.set_xlabel(f"ms before the first {wording.sample(shown)} (waiting for the engine slot left out)")
         put_heading(figure, keys=[Patch(color=SETUP[step], label=step) for step in steps])
         return Chart(figure, "setup", "Set-up time by step")
 

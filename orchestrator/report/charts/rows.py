@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeVar
 
@@ -32,11 +32,6 @@ LOG_FROM = 8.0
 
 NEAR = 1.6
 """Ratio of largest to smallest up to which values are close."""
-
-
-def sample_of(summaries: Iterable[Summary]) -> str:
-    """Return what a sample of results is, as an axis calls it: `inference`, `answer`, or both."""
-    return " or ".join(dict.fromkeys(each.sample for each in summaries))
 
 
 Key = tuple[str, Source, str]

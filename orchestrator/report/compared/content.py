@@ -88,7 +88,7 @@ def answer(content: Content) -> str:
 
 
 def _on_both(row: Compared) -> bool:
-    return row.ratio is not None or row.interval is not None
+    return row.ratio is not None or row.interval is not None or row.unresolved is not None
 
 
 def notes(content: Content) -> list[str]:

@@ -82,11 +82,7 @@ def _metric(line: Sequence[Compared]) -> str:
 
 def figures(row: Compared, *, why: bool = True) -> tuple[str, str, str, str]:
     """Tell what both sides came to, the ratio and its interval. `why`: with the reason why a side is not told."""
-    ratio = interval = ""
-    if row.ratio is not None:
-        ratio, interval = wording.ratio(row.ratio, row.interval)
-    elif row.interval is not None:
-        _, interval = wording.ratio(row.interval.low, row.interval)
+    ratio, interval = (str(row.unresolved), "") if row.unresolved else wording.ratio(row.ratio, row.interval)
     return figure(row, "A", why=why), figure(row, "B", why=why), ratio, interval
 
 
@@ -129,7 +125,9 @@ def said(row: Compared, unproven: str = "") -> str:
 
 
 def size(row: Compared) -> str:
-    """`+5.1 %` of a row with an interval; from end to end of that where the ratio is not told."""
+    """`+5.1 %` of a row with an interval; from end to end of that where the ratio is not told, or why neither is."""
+    if row.unresolved is not None:
+        return str(row.unresolved)
     if row.ratio is None and row.interval is not None:
         return " to ".join(wording.change(end, row.interval) for end in (row.interval.low, row.interval.high))
     return "" if row.ratio is None else wording.change(row.ratio, row.interval)

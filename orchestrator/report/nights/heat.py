@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from orchestrator.analysis.comparison import METRICS, Compared
+from orchestrator.analysis.comparison import Compared
 from orchestrator.nightly import NightRow
 from orchestrator.report.parts.links import Links
 
@@ -16,11 +16,16 @@ from .morning import Morning, row_device
 
 FULL = 5.0
 """Margins beyond which a colour is full."""
+NEUTRAL_SHARE = 0.2
 MOST_COLUMNS, MOST_MAPS = 40, 6
 WIDTH_PX, HEIGHT_PX = 180, 18
 MARKS = {
-    "worse": "▲", "better": "▼", "unknown": "?", "not confirmed": "?", "missing": "–", "unavailable": "·", "same": "",
+    "worse": "▲ worse", "better": "▼ better", "unknown": "unknown", "not confirmed": "not confirmed",
+    "missing": "missing", "unavailable": "·", "same": "",
 }  # fmt: skip
+"""The words in a square, for who sees no colours."""
+NEUTRAL = ("unknown", "not confirmed", "missing")
+"""Words that are no failure, nor the same."""
 
 
 class Square(NamedTuple):
@@ -63,12 +68,13 @@ def _square(row: NightRow) -> Square:
 
 
 def _style(row: Compared, what: str) -> str:
-    if not (ratio := row.at_least):
+    if what in NEUTRAL:
+        colour, share = "muted", NEUTRAL_SHARE
+    elif what in ("worse", "better") and (ratio := row.at_least):
+        colour, share = what, min(1.0, abs(log(ratio)) / (FULL * row.margin))
+    else:
         return ""
-    up = log(ratio) * (1 if METRICS[row.metric].more_is_worse else -1)
-    share = min(1.0, abs(up) / (FULL * row.margin)) * (1.0 if what in ("worse", "better") else 0.4)
-    colour = "--worse" if up > 0 else "--better"
-    return f"background:color-mix(in srgb, var({colour}) {100 * share:.0f}%, transparent)"
+    return f"background:color-mix(in srgb, var(--{colour}) {100 * share:.0f}%, transparent)"
 
 
 def reach(rows: Sequence[NightRow]) -> float:

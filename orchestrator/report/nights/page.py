@@ -5,9 +5,11 @@ from __future__ import annotations
 from math import expm1
 
 from orchestrator.analysis.comparison import Compared
+from orchestrator.model.axes import axis_value_text
+from orchestrator.model.experiment import Side
 from orchestrator.nightly import NightRow
 from orchestrator.report import wording
-from orchestrator.report.compared.table import figure, verdict_words
+from orchestrator.report.compared.table import figure, size, verdict_words
 from orchestrator.report.parts.links import Links
 from orchestrator.report.section import Column, Section
 from orchestrator.report.templates import environment
@@ -78,7 +80,7 @@ def _group(found: Morning, name: str, rows: list[NightRow], scale: float, links:
                 "device": links.device(row.compared.device, row_device(row)),
                 "cell": found.named(row),
                 "metric": f"{row.compared.metric} {row.compared.basis}".strip(),
-                "picture": ratio_picture(row, scale),
+                "picture": row.compared.unresolved or ratio_picture(row, scale),
                 "levels": levels(row),
                 "words": words(row, len(found.night.rows)),
             }
@@ -88,9 +90,9 @@ def _group(found: Morning, name: str, rows: list[NightRow], scale: float, links:
 
 
 def levels(row: NightRow) -> str:
-    """`9.03 ms to 9.76 ms`; empty where a side lacks it."""
+    """`9.03 ms to 9.76 ms`, once where both are told alike; empty where a side lacks it."""
     a, b = figure(row.compared, "A"), figure(row.compared, "B")
-    return f"{a} to {b}" if a and b else ""
+    return " to ".join(dict.fromkeys((a, b))) if a and b else ""
 
 
 def words(row: NightRow, rows: int) -> str:
@@ -99,8 +101,8 @@ def words(row: NightRow, rows: int) -> str:
     text = verdict_words(found, rows)
     if found.interval is not None and found.ratio is not None and found.verdict == "different":
         text += f" ({_end(found, found.interval.low)} to {_end(found, found.interval.high)})"
-    if row.repeated is not None and row.repeated.ratio is not None:
-        text += f"; repeated: {wording.change(row.repeated.ratio, row.repeated.interval)}"
+    if row.repeated is not None and (again := size(row.repeated)):
+        text += f"; repeated: {again}"
     return text if row.said != "not confirmed" else f"not confirmed; first {text}"
 
 
@@ -142,6 +144,8 @@ def _facts(found: Morning, links: Links) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def _side(side: object) -> str:
-    told = {name: value for name, value in vars(side).items() if value and not name.endswith("sha256")}
-    return ", ".join(f"{name} {value}" for name, value in told.items()) or "as the experiment says"
+def _side(side: Side) -> str:
+    told = {f"{name}={axis_value_text(name, value)}": "" for name, value in side.axes.items()}
+    told |= {f"engine {name}": path for name, path in side.engine.items()}
+    told |= {name: getattr(side, name) or "" for name in ("onnx", "agent", "driver") if getattr(side, name)}
+    return ", ".join(f"{name} {path}".strip() for name, path in told.items()) or "as the experiment says"

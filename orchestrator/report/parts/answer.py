@@ -91,7 +91,9 @@ def _faster(rows: Sequence[SideBySide]) -> Iterator[str]:
         losses = [(serial, ratio) for serial, _, ratio in found if ratio.proves_more]
         for first, second, own in ((one, other, wins), (other, one, losses)):
             if own:
-                times = wording.times([ratio.point for _, ratio in own], [ratio.interval for _, ratio in own])
+                times = wording.times(
+                    [ratio.point for _, ratio in own if ratio.point], [ratio.interval for _, ratio in own]
+                )
                 yield f"{names[first]} is {times} times as fast as {names[second]} on {len(own)} of {whole}."
         if not wins and not losses:
             yield f"{names[one]} and {names[other]} are not told apart on any of {whole}."

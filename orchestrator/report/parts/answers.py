@@ -9,8 +9,8 @@ from orchestrator.report import wording
 from orchestrator.report.section import Column, Section
 
 NOTE = (
-    "Tokens before the first that differs from those of another result behind the same text. Behind that one the texts "
-    "are two, and nothing is compared. A token may differ where two logits are as good as equal."
+    "Tokens before the first that differs from those of the base, another result behind the same text. Behind that one "
+    "the texts are two, and nothing is compared. A token may differ where two logits are as good as equal."
 )
 
 
@@ -19,11 +19,11 @@ def section(rows: Sequence[AnswerRow]) -> Section:
     names, devices = wording.naming(rows), list(dict.fromkeys(row.serial for row in rows))
     shown = sorted(rows, key=lambda row: devices.index(row.serial)) if any(row.base for row in rows) else ()
     found = [
-        (row.serial, wording.cell(row, names), _same(row), _differs(row), "" if row.base else "base") for row in shown
+        (row.serial, f"{wording.cell(row, names)}{'' if row.base else ' (base)'}".strip(), _same(row), _differs(row))
+        for row in shown
     ]
     heads = Column("device"), Column("configuration"), Column("same tokens", True), Column("first that differs")
-    columns = (*heads, Column(""))
-    return Section("answers", "Agreement of answers", NOTE, columns, tuple(found))
+    return Section("answers", "Agreement of answers", NOTE, heads, tuple(found))
 
 
 def _same(row: AnswerRow) -> str:

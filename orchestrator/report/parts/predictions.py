@@ -72,9 +72,10 @@ def _row(row: Row, is_base: bool, names: wording.Naming) -> tuple[str, ...]:
         for share in (result.top1, result.top5)
         for text in ((wording.percent(share), wording.percent_interval(share)) if share else ("", ""))
     ]
-    head = (devices(result), wording.cell(result, names), _examples(result, found), *accuracy)
+    called = f"{wording.cell(result, names)}{' (base)' if is_base else ''}".strip()
+    head = (devices(result), called, _examples(result, found), *accuracy)
     if found is None:
-        return *head, "base" if is_base else "", *[""] * 5
+        return *head, *[""] * 6
     return (
         *head,
         wording.percent(found.same),
@@ -156,7 +157,7 @@ def changed(found: Sequence[Change], most: int, names: wording.Naming) -> Sectio
     )  # fmt: skip
     columns = (
         Column("device"), Column("configuration"), Column("example", True), Column("base's class", True),
-        Column("this class", True), Column("label", True), Column(""), Column("base's margin", True),
+        Column("this class", True), Column("label", True), Column("change"), Column("base's margin", True),
         Column("margin", True),
     )  # fmt: skip
     note = "Margin: the best score less the second best. Examples are counted from 0; the base's surest come first."

@@ -23,7 +23,7 @@ def tokens(summaries: Sequence[Summary]) -> Section:
 def further(summaries: Sequence[Summary]) -> Section:
     """The quantities that no other part tells."""
     names = names_of("further", summaries)
-    note = " ".join(f"`{name}`: {QUANTITIES[name].help}" for name in names)
+    note = " ".join(f"`{name}`: {QUANTITIES[name].says(wording.sample(summaries))}" for name in names)
     return _section("further", "Further quantities", f"{note} Medians over blocks. {wording.LEVELS}.", summaries)
 
 

@@ -18,9 +18,10 @@ from .intervals import (
     ratio,
     session_note,
     times,
+    times_of,
     told,
 )
-from .names import Naming, cell, few, label_options, naming, short_name, without
+from .names import Naming, cell, few, label_options, naming, sample, short_name, without
 from .quantities import decimals, detects, joules, memory_size, ms, per_s, rounded, share, watts
 from .results import (
     MOST_REASONS,

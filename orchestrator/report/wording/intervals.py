@@ -7,12 +7,12 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from orchestrator.analysis.statistics import SERIAL_BLOCKS
-from orchestrator.model.quantity import counted
 
 from .quantities import decimals, memory_size, ms, prefix_of, rounded, scaled, share
 
 if TYPE_CHECKING:
     from orchestrator.analysis.agreement import Proportion
+    from orchestrator.analysis.comparison.cell_blocks import Ratio
     from orchestrator.analysis.statistics import Interval, Summary, Told, Unresolved
 
 PROMISED_PERCENT = 95
@@ -33,7 +33,8 @@ def figure(
     """Return the texts for a figure and its interval: `0.150` and `[0.120, 0.190]`, or `not resolved` and `below 115
     mJ; needs 40 blocks`."""
     if unresolved is not None:
-        return _not_told(unresolved, unit)
+        bound = _bound(unresolved, unit) if unresolved.why == "wide" else ""
+        return unresolved.word, "; ".join(filter(None, (bound, unresolved.needs)))
     return ("", "") if value is None else (number(value, unit, interval), ends(interval, value, unit))
 
 
@@ -42,8 +43,13 @@ def told(found: Told) -> tuple[str, str]:
     return figure(found.value, found.interval, found.unresolved, found.unit)
 
 
-def ratio(value: float, interval: Interval | None) -> tuple[str, str]:
-    """`2.71` and `[2.62, 2.80]`: the digits follow the interval."""
+def ratio(value: float | None, interval: Interval | None, unresolved: Unresolved | None = None) -> tuple[str, str]:
+    """`2.71` and `[2.62, 2.80]`: the digits follow the interval; `not resolved` and `needs 40 blocks`. The interval
+    alone where only that is told."""
+    if unresolved is not None:
+        return unresolved.word, unresolved.needs
+    if value is None:
+        return "", "" if interval is None else ratio(interval.low, interval)[1]
     if interval is None:
         return rounded(value, decimals(value)), ""
     text, low, high = _ratios(value, interval.low, interval.high)
@@ -94,13 +100,17 @@ def ends(interval: Interval | None, value: float, unit: str = "ms") -> str:
     return f"[{', '.join(texts)}]{f' {prefix}{unit}' if unit in SCALED else ''}{level(interval)}"
 
 
-def _not_told(why: Unresolved, unit: str) -> tuple[str, str]:
-    if why.why == "short load":
-        return "too short", f"needs {why.needs_load_s:g} s of load"
+def _bound(why: Unresolved, unit: str) -> str:
     below, above = number(why.below or 0.0, unit), number(why.above, unit)
-    bound = "not above zero" if not why.below else f"{above} to {below}" if why.above else f"below {below}"
-    needs = f"needs {counted(why.needs_blocks, 'block')}" if why.needs_blocks else "not with this noise"
-    return "not resolved", f"{bound}; {needs}"
+    return "not above zero" if not why.below else f"{above} to {below}" if why.above else f"below {below}"
+
+
+def times_of(found: Ratio) -> str:
+    """`2.7x [2.4, 3.3]`; `not resolved (needs 40 blocks)`; empty of none."""
+    if found.point is None:
+        return str(found.unresolved or "")
+    text, interval = ratio(found.point, found.interval)
+    return f"{text}x {interval}".rstrip()
 
 
 def in_words(found: Told) -> str:

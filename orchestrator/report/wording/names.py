@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from orchestrator.analysis.statistics import Summary
 
 SHOWN_NAMES = 4
 _OPTION = re.compile(r" (?=[a-z_]+=)")
@@ -71,3 +74,8 @@ def short_name(text: str) -> str:
     text = re.sub(r"\((R|TM|C)\)|\bProcessor\b|\bCPU\b|@ [\d.]+ ?GHz|\+debian\b", " ", text, flags=re.IGNORECASE)
     text = re.sub(r"^pocketfarm-agent [\d.]+", "agent", text)
     return " ".join(text.replace("Portable Computing Language", "PoCL").split())
+
+
+def sample(summaries: Iterable[Summary], ending: str = "") -> str:
+    """Return what a sample of these results is, everywhere: `inference`, `answer`, `epoch`; several by `or`."""
+    return " or ".join(dict.fromkeys(f"{each.sample}{ending}" for each in summaries)) or f"sample{ending}"

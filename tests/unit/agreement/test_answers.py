@@ -64,5 +64,7 @@ def test_answers_agree_as_far_as_they_do(seed: int) -> None:
     devices = [serial for serial, _ in groupby(row[0] for row in table.rows)]
     assert len(devices) == len(set(devices)), "the rows of a device stand together"
     (shown,) = [row for row in table.rows if "genai" in row[1]]
-    assert shown[2:] == (f"{place} of {len(base)}", f"{base[place] + 1} for {base[place]}, at {place + 1}", "")
+    assert shown[2:] == (f"{place} of {len(base)}", f"{base[place] + 1} for {base[place]}, at {place + 1}")
+    for row, told in zip(table.rows, sorted(found.values(), key=lambda each: devices.index(each.serial)), strict=True):
+        assert row[1].endswith("(base)") == (not told.base)
     assert not answers.section(rows_of(answered(base))).rows, "one answer agrees with nothing"

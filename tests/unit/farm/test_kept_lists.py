@@ -130,7 +130,7 @@ CHANGED = ("empty", "cut", "no text", "another", "deep")
 def test_one_that_is_damaged_costs_itself(what: str, tmp_path: Path, seed: int) -> None:
     chance, (make, listed) = random.Random(seed), LISTS[what]
     made = make(tmp_path, chance)
-    before = listed(tmp_path)
+    before, contents = listed(tmp_path), {path: path.read_bytes() for paths in made.values() for path in paths}
     assert before.keys() == made.keys()
     hurt = {name: (chance.choice(made[name]), chance.choice(list(DAMAGE))) for name in chance.sample(sorted(made), 4)}
     for path, how in hurt.values():
@@ -144,3 +144,8 @@ def test_one_that_is_damaged_costs_itself(what: str, tmp_path: Path, seed: int) 
             is_content = path in made[name][2:]  # which is read where it is sent
             is_told = name in after and name in after[name][1]
             assert is_told or (name not in after and how == "gone") or (is_content and how in CHANGED), (hurt, seed)
+            for content in (contents[each] for each in made[name][2:]):
+                Artifacts(tmp_path).put_bytes(content)
+            EngineBuilds(Artifacts(tmp_path), "p").keep(before[name][0])
+        assert listed(tmp_path) == before, ("added again", hurt, seed)
+        assert {path: path.read_bytes() for path in contents} == contents, ("added again", hurt, seed)

@@ -11,21 +11,27 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from statistics import median
 
+import numpy as np
 import pytest
 
 from farm.tasks import nightly as keeper
+from orchestrator.analysis.comparison import Compared, compare
 from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history import history
+from orchestrator.analysis.statistics import Interval
 from orchestrator.ledger import Ledger
 from orchestrator.nightly import Night, NightRow, Told, Wave
 from orchestrator.nightly.past import figures_of
 from orchestrator.nightly.summary import summary
+from orchestrator.report.compared.table import figures
 from orchestrator.report.nights import Morning, headline, morning, morning_markdown, morning_page
 from orchestrator.report.nights.morning import next_steps
 from orchestrator.report.nights.tell import morning_of, tell
 from orchestrator.system.config import Settings
 from tests.unit.comparison.conftest import farm, ledger
+from tests.unit.comparison.made import measured, one
 from tests.unit.imports.conftest import Farm
 from tests.unit.report.test_report import EVIL, Page
 
@@ -93,11 +99,12 @@ def test_the_page_says_it_all_in_its_head(found: Morning, page: str) -> None:
     row = next(row for row in found.rows["unknown"] if row.compared.needs_blocks)
     full = replace(found, rows={**found.rows, "unknown": [_with_blocks(row, found.night.suite.most_rounds)]})
     assert any("would settle 1 of them: most_rounds above 60." in text for text, _ in next_steps(full))
-    assert 'title="worse"' in text and "▲ +" in text and 'title="better"' in text and "▼ -" in text
+    assert 'title="worse"' in text and "▲ worse +" in text and 'title="better"' in text and "▼ better -" in text
     row = found.rows["worse"][0].compared
     assert row.a and row.b and f"latency: {row.a:.1f} ms to {row.b:.1f} ms" in words, "what the ratio is of"
     assert "of 95 % for that row alone" in words and "grey is the margin" in words
     assert 'class="ratio"' in text and "farm export nightly-1" in text and "VIRTUAL" in text
+    assert "baseline as the experiment says, candidate threads=4<" in words
     assert "the colour of whose change it is" in words and "3 series" in words and words.count("<figure>") == 3
 
 
@@ -127,6 +134,63 @@ def test_a_night_that_did_not_run_is_as_loud() -> None:
     assert "<b>Not usable</b>: it did not run." in text
     assert "The night did not run. Nothing is known of it." in text and "the farm was down" in text
     assert 'class="headline bad"' in text and "did not run" in morning_markdown(found)
+
+
+def test_an_interval_that_says_nothing_stands_nowhere(seed: int) -> None:
+    """Every form of a night has the same words in its place; squares have a word, and red is what is worse."""
+    random, sides = np.random.default_rng(seed), ([], [])
+    for number in range(40):
+        rounds, noise = int(random.integers(2, 9)), float(random.choice([0.001, 0.03, 0.3, 1.0, 3.0]))
+        for late, rows in enumerate(sides):
+            values = np.exp(random.normal(0.1 * random.choice([0, 0, late]), noise, rounds)).tolist()
+            rows += measured(values, late=20.0 * late, device=f"p{number}")
+    night = judged(1, list(compare(*sides)), tuple(f"p{number}" for number in range(40)))
+    rows = {row.compared.device: row.compared for row in night.rows}
+    silent = {name: str(row.unresolved) for name, row in rows.items() if row.unresolved}
+    assert 0 < len(silent) < len(rows)
+    for name, row in rows.items():
+        within = row.interval or (row.unresolved and Interval(low=row.unresolved.above, high=row.unresolved.below or 0))
+        own = [[each.values["latency"] for each in side if each.device == name] for side in sides]
+        wide = within.half_width > median(own[1]) / median(own[0]) / 2
+        assert (name in silent) == (wide and within.low <= 1 <= within.high)
+    found = of([night])
+    page, written = morning_page(found), json.loads(night.model_dump_json())["rows"]
+    told = {each["compared"]["device"]: each["compared"] for each in written}
+    forms = {
+        "summary": dict(re.findall(r"^  \S+: (p\d+): .*?latency: (.*?)(?:;.*)?$", summary(night), re.M)),
+        "page": dict(re.findall(r'<td class="cell">(p\d+)<.*<td>(.*?)</td></tr>', page)),
+        "comparison": {name: figures(row)[2] for name, row in rows.items()},
+    }
+    for name, form in forms.items():
+        assert {each: text for each, text in form.items() if "not resolved" in text} == {
+            each: text for each, text in silent.items() if each in form
+        }, name
+        assert len(form.keys() & silent.keys()) > 2
+    assert {name for name, each in told.items() if each["interval"] is None and each["ratio"] is None} == silent.keys()
+    squares = re.findall(r'<td title="([a-z ]+)" style="([^"]*)">([^<]*)</td>', page)
+    assert len(squares) == len(rows)
+    for said, style, text in squares:
+        assert said in ("same", "unavailable") or said in text
+        assert ("--worse" in style, "--better" in style) == (said == "worse", said == "better")
+        assert ("--muted" in style) == (said in ("unknown", "missing", "not confirmed"))
+
+
+def test_what_resolves_a_ratio_is_told(seed: int) -> None:
+    """The rounds that it asks for tell it in most cases, half of them in few."""
+    random, counts = np.random.default_rng(seed), []
+    while len(counts) < 60:
+        noise, rounds = float(random.uniform(0.3, 1.0)), int(random.integers(5, 12))
+
+        def drawn(count: int, noise: float = noise) -> Compared:
+            sides = ([0.0] * count, random.normal(0, noise, count).tolist())
+            return one(*(measured(np.exp(each).tolist(), late=20.0 * late) for late, each in enumerate(sides)))
+
+        if (first := drawn(rounds)).unresolved and (needs := first.unresolved.needs_blocks):
+            counts.append(
+                [sum(drawn(most).unresolved is None for _ in range(4)) for most in (2 * needs, max(2, needs // 2))]
+            )
+    enough, half = np.sum(counts, 0) / 4 / len(counts)
+    assert enough > 0.75 and half < enough - 0.2
 
 
 def test_a_difference_that_was_not_repeated_is_not_called_worse(many: list[Night], found: Morning) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,17 @@ from kernels.frontend.onnx import load_onnx
 from kernels.reference import evaluate
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.ledger import Ledger
 from orchestrator.model.errors import ModelFileError
-from orchestrator.model.experiment import Experiment
+from orchestrator.model.experiment import Experiment, Workload
 from orchestrator.spec.expansion.expand import cells_of
+from orchestrator.system.config import Settings
+from tests.unit.imports.conftest import Farm, farm, ledger
 from tests.unit.kernels.front.onnx_models import save_model
+
+from . import make
+
+__all__ = ["farm", "ledger"]
 
 
 def saved(folder: Path, rng: np.random.Generator) -> Path:
@@ -145,3 +154,26 @@ def test_a_model_is_read_once_and_imported_once_a_batch(
         asked = {"name": "e", "workload": workload, "devices": {"count": 1}, "matrix": {"backend": ["cpu"], **axes}}
         prepare(Experiment.model_validate(asked), tmp_path, Artifacts(tmp_path / "state"))
         assert calls == ["read_model", *["import_model"] * len(axes.get("batch", [1]))]
+
+
+def test_a_bundle_says_which_files_it_leaves_out(farm: Farm, ledger: Ledger, tmp_path: Path, seed: int) -> None:
+    """Lost and damaged ones are told by the field that names them, and the others go along."""
+    chance, artifacts = random.Random(seed), Artifacts(Settings().state)
+    kept = {name: artifacts.put_bytes(chance.randbytes(20)) for name in ("onnx", "input", "choices", "prompt")}
+    own = {f"{name}_sha256": sha256 for name, sha256 in kept.items()}
+    workload = Workload(onnx="m.onnx", input="x.npy", choices="c.json", **own)  # type: ignore[arg-type]
+    job = make.job("first-1")
+    job = job.model_copy(update={"cell": job.cell.model_copy(update={"workload": workload})})
+    assert ledger.submit("first-1", make.many(1, name="first"), [job])
+    ledger.cancel(job.job_id)
+    hurt = {name: chance.choice(("gone", "damaged")) for name in chance.sample(sorted(kept), chance.randrange(5))}
+    for name, how in hurt.items():
+        path = artifacts.path(kept[name])
+        path.unlink() if how == "gone" else path.write_bytes(b"else")
+    told = json.loads(farm("export", "first-1", "--bundle", "b.zip", "--models", "--json")[1])
+    assert told["manifest"].get("files", {}).keys() == {kept[name] for name in kept.keys() - hurt.keys()}
+    assert told["left_out"].keys() == {kept[name] for name in hurt}
+    said = farm("export", "first-1", "--bundle", "c.zip", "--models")[2]
+    assert said.count("left out") == len(hurt)
+    for name, how in hurt.items():
+        assert f"cell.workload.{name}: it is {'damaged' if how == 'damaged' else 'not kept'}" in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from orchestrator.model.errors import UnknownName, Unsupported
+from orchestrator.model.doubts import DoubtCode
+from orchestrator.model.errors import NoData, UnknownName, Unsupported
 from orchestrator.report.charts.paper import P90, draw, save
 from orchestrator.report.colours import BACKENDS
 from orchestrator.report.export import as_data
@@ -37,6 +39,9 @@ def results_of(chosen: random.Random, mode: str = "cold") -> list[dict[str, Any]
 def test_every_quantity_that_is_told_is_drawn_whole(seed: int) -> None:
     chosen = random.Random(seed)
     results = results_of(chosen, chosen.choice([*MODES]))
+    if chosen.random() < 0.5:
+        for each in results:
+            each["outcomes"] = {"ok": 1}
     for lost in chosen.sample([each for one in results for each in one["quantities"]], 5):
         lost |= {"value": None, "interval": None}
     told = [(one, each) for one in results for each in one["quantities"] if each["value"] is not None]
@@ -58,6 +63,7 @@ def test_every_quantity_that_is_told_is_drawn_whole(seed: int) -> None:
             assert xs == pytest.approx([scale * ends["low"], scale * ends["high"]])
             assert left <= min(xs) <= max(xs) <= right
             assert to_hex(line.get_color()) == BACKENDS.get(one["backend"], to_hex(line.get_color()))
+        assert not re.search(r"\b1 blocks", drawn.caption)
         missing = sum(
             (each["metric"], each["basis"], each["value"]) == (metric, basis, None)
             for one in results
@@ -70,6 +76,31 @@ def test_every_quantity_that_is_told_is_drawn_whole(seed: int) -> None:
         assert {word.partition("=")[0] for word in words} <= {"number", "tile", "n"}, labels
     with pytest.raises(UnknownName, match="weight"):
         draw(results, "weight")
+
+
+def test_what_no_result_tells_is_refused_with_its_reason(seed: int) -> None:
+    """The words are those of tables, whichever quantity is lost, and of p90 those of the latency or of its warning."""
+    chosen = random.Random(seed)
+    whole = results_of(chosen, chosen.choice([*MODES]))
+    told = {each["metric"] for one in whole for each in one["quantities"]} | {P90}
+    for metric in told:
+        results, words = copy.deepcopy(whole), set()
+        for one in results:
+            for each in one["quantities"]:
+                if each["metric"] == metric:
+                    words.add(why := f"not resolved (needs {chosen.randrange(3, 200)} blocks)")
+                    each |= {"value": None, "interval": None, "not_resolved": why}
+            if metric == P90 and one["latency"]:
+                one["latency"]["p90_ms"] = None
+                if means := chosen.random() < 0.5:
+                    words.add(DoubtCode.MEAN_OF_RUNS.remedy)
+                for each in one["quantities"] if not means else ():
+                    if each["metric"] == "latency":
+                        words.add(why := f"not resolved (below {chosen.random()} ms)")
+                        each |= {"value": None, "not_resolved": why}
+        with pytest.raises(NoData) as refused:
+            draw(results, metric)
+        assert words and all(each in str(refused.value) for each in words), (metric, words)
 
 
 @pytest.mark.parametrize("kind", ["pdf", "svg", "png"])

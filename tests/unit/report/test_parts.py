@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from io import StringIO
+from random import Random
 from typing import Any
 from xml.etree import ElementTree
 
@@ -59,6 +60,20 @@ def printed(content: Content, width: int = 140) -> str:
 
 def named(content: Content) -> dict[str, Section]:
     return {section.name: section for section in sections(content)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_timed_has_one_noun(mode: str, seed: int) -> None:
+    """Whatever it is, every place has the noun of its results, and every column of every part has a name."""
+    noun = Random(seed).choice(["answer", "epoch"])
+    made = content_of(mode)
+    whole = made.model_copy(update={"summaries": [one.model_copy(update={"sample": noun}) for one in made.summaries]})
+    text = " ".join((render(whole, whole.records), printed(whole, 300)))
+    told = re.findall(r"(?:one|first|timed|energy /|energy/) ?(inf\.|(?:inference|answer|epoch)(?=s?\b))", text)
+    assert len(told) > 3 and {each.replace("inf.", "inference") for each in told} == {noun}
+    for section in sections(whole):
+        assert all(column.name for column in section.columns), section.name
 
 
 @pytest.mark.slow

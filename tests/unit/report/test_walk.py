@@ -35,7 +35,7 @@ from dashboards.web.renderer import Renderer
 from farm.api import experiment as notebook
 from farm.cli.output import print_rows
 from orchestrator.analysis.comparison import Compared, compare, rows_of, sides_of
-from orchestrator.analysis.statistics import QUANTITIES, Summary, Told, told_of
+from orchestrator.analysis.statistics import QUANTITIES, TOO_SHORT, Summary, Told, told_of
 from orchestrator.figures import TOKEN_ENERGIES
 from orchestrator.figures.brief import brief_of
 from orchestrator.ledger import Ledger
@@ -220,7 +220,9 @@ def in_json(walk: Walk) -> None:
     rows = {row.device: row for row in walk.rows() if row.metric == "latency"}
     for each in data["side_by_side"]:
         row, interval = rows[each["serial"]], each["interval"]
-        assert each["speed_up"] == each["over_ms"] / each["ms"] == pytest.approx(row.ratio)
+        assert each["speed_up"] == (row.ratio and each["over_ms"] / each["ms"])
+        assert each["speed_up"] == (row.ratio and pytest.approx(row.ratio))
+        assert each["not_resolved"] == (row.unresolved and str(row.unresolved))
         ends = (row.interval.low, row.interval.high) if row.interval else ()
         assert ends == ((pytest.approx(interval["low"]), pytest.approx(interval["high"])) if interval else ())
         assert (medians[each["serial"], each["backend"]], medians[each["serial"], each["over"]]) == (
@@ -337,7 +339,8 @@ def in_junit(content: Content) -> dict[Place, tuple[str, str]]:
     for case in ElementTree.fromstring(compared.as_junit(content, RANKS)).iter("testcase"):
         if (failure := case.find("failure")) is None:
             continue  # a comparison that passed tells no figures
-        text = failure.text or ""
+        told = (line for line in (failure.text or "").splitlines() if re.match("(A|B|ratio) ", line))
+        text = next(told, "")  # other lines tell provenance, of both sides too
         a, b = (re.search(rf"(?:^|, ){side} ((?:\([^)]*\)|[^,\n(])*)", text) for side in "AB")
         name = case.attrib["name"].split(" fp32 ")[1]
         found[case.attrib["classname"], "", name] = (a[1].strip() if a else "", b[1].strip() if b else "")
@@ -372,7 +375,7 @@ def on_the_morning_page(walk: Walk) -> None:
     for row in walk.rows():
         a, b = sides[row.device, "", f"{row.metric} {row.basis}".strip()]
         if a and b and word(row) in ("worse", "better", "unknown"):
-            told.append(f"{_figure(a)} to {_figure(b)}")
+            told.append(" to ".join(dict.fromkeys((_figure(a), _figure(b)))))
     assert sum(each in page for each in told) >= min(len(told), MOST_ROWS), told
 
 
@@ -432,6 +435,15 @@ def test_a_quantity_is_one_number_in_every_output(output: str, walks: list[Walk]
         for _, told, name in walk.told():
             check_told(told, name)
         OUTPUTS[output](walk)
+
+
+def test_what_is_made_of_a_void_energy_is_void(walks: list[Walk]) -> None:
+    """Results say of both what would mend it, and no figure; comparisons what results say."""
+    made = {name for name, each in QUANTITIES.items() if each.of_energy}
+    for walk in walks:
+        for summary in walk.whole.summaries:
+            short = {each.metric: each.unresolved == TOO_SHORT for each in told_of(summary)}
+            assert all(short[name] == short["energy"] for name in made & short.keys())
 
 
 def check_told(told: Told, name: str) -> None:
