@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -53,16 +54,12 @@ TRAININGS: list[tuple[str, dict[str, Any]]] = [
     ("pictures", {"momentum": 0.5, "learning_rate": 0.05, "decay": ((1, 0.5),), "updates": "host"}),
     ("tangents", {"epochs": 2, "momentum": 0.5, "learning_rate": 0.1, "steps": "joined"}),
 ]
+ON = [*product(["cpu"], TRAININGS), *covering("training", ["opencl", "vulkan"], TRAININGS)]
 
 
-@pytest.mark.parametrize(
-    ("api", "given"),
-    [*(("cpu", each) for each in TRAININGS), *covering("training", ["opencl", "vulkan"], TRAININGS)],
-    ids=lambda given: given if isinstance(given, str) else given[0],
-)
-def test_a_training_equals_the_reference(agent: Agent, api: str, given: tuple[str, dict[str, Any]]) -> None:
+@pytest.mark.parametrize(("api", "network", "changes"), [(api, *each) for api, each in ON])
+def test_a_training_equals_the_reference(agent: Agent, api: str, network: str, changes: dict[str, Any]) -> None:
     """Each on the CPU, and on one interface of GPUs."""
-    network, changes = given
     graph = NETWORKS[network](4)
     data = data_of(graph, 2)
     training, bundle = compiled(graph, api, **changes)

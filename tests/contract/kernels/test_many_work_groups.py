@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -58,10 +59,7 @@ GRAPHS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("backend", "name"),
-    [*(("vulkan", name) for name in GRAPHS), *(("opencl", name) for name in some(GRAPHS, 3, "groups"))],
-)
+@pytest.mark.parametrize(("backend", "name"), [*product(["vulkan"], GRAPHS), *product(["opencl"], some(GRAPHS, 3))])
 def test_as_many_work_groups_as_a_tensor_needs(agent: Agent, backend: str, name: str, shaders: Path) -> None:
     sharing_memory = {"planes": {"transpose": "tiled"}, "matrices": {"product": "blocked"}}.get(name, {})
     graph, options = GRAPHS[name], Options(backend, "fp16", **sharing_memory)  # type: ignore[arg-type]

@@ -15,12 +15,8 @@ MOST = {"blocks": 1, "warmup": 0, "samples": 1, "frames": 4}
 SHORT = {"load": "1 s", "idle": "1 s"}
 EPOCHS = {"epochs": 6, "pretraining": 1}
 """The length of a training: every phase is gone through."""
-SMALLER = {
-    "pynet_conv_0": "pynet_conv_11", "pynet_level_3": "conv3x3_32",
-    **dict.fromkeys(("caffenet", "squeezenet_v1_1", "mobilenet_v1"), "cifar10_quick"),
-}  # fmt: skip
-"""Networks that take minutes on a workstation's cores, or have many kernels to compile, and a small one in place of
-each: study S's files keep their SqueezeNet."""
+SMALLER = {"pynet_conv_0": "pynet_conv_11", "pynet_level_3": "squeezenet_v1_1", "caffenet": "cifar10_quick"}
+"""Networks that take minutes on a workstation's cores, and a small one of the same kind."""
 WIDEST = 2048
 """The value at which a search for a limit ends."""
 WHOLE = ("backend",)

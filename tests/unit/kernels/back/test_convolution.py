@@ -84,10 +84,9 @@ def test_algorithm_equals_the_reference(algorithm: str, way: str) -> None:
         return
     tolerance = WINOGRAD.get(precision) if algorithm.startswith("winograd") else None
     ways = [each for each in WAYS if (algorithm, WAYS[each][0]) not in TOO_LARGE]
-    dealt = shares(fitting, min(len(ways), len(fitting) // 2), algorithm)
-    chosen = dealt[ways.index(way) % len(dealt)]
-    graph = side_by_side({shape: fitting[shape] for shape in chosen})
-    run = check(graph, precision, cpu_device=cpu_device, tolerance=tolerance, algorithm=algorithm)
+    dealt = shares(fitting.items(), min(len(ways), len(fitting) // 2), algorithm)
+    chosen = dict(dealt[ways.index(way) % len(dealt)])
+    run = check(side_by_side(chosen), precision, cpu_device=cpu_device, tolerance=tolerance, algorithm=algorithm)
     assert len(run.outputs) == len(chosen) >= 2
 
 
