@@ -125,7 +125,7 @@ def pairs() -> Graph:
 
 
 GPUS = ["opencl", "vulkan"]
-WRITTEN_OUT = ["2x1x1x1x1x1x3", *some(["1x1x1x2x1x2x2", "1x2x2x1x1x1x1"], 1)]
+MADE_OF_SUMS = ["2x1x1x1x1x1x3", *some(["1x1x1x2x1x2x2", "1x2x2x1x1x1x1"], 1)]
 OUT_OF_REACH = ["1x1x2x1x2x2x5", *some(["2x1x1x2x4x1x5", "1x2x1x1x4x2x5"], 1)]
 
 
@@ -143,7 +143,7 @@ def convolutions(names: Sequence[str]) -> Graph:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("api", "tile"), covering("written", GPUS, WRITTEN_OUT))
+@pytest.mark.parametrize(("api", "tile"), covering("written", GPUS, MADE_OF_SUMS))
 def test_kernels_compute_the_same_where_matrices_are_written_out(
     agent: Agent, api: Backend, tile: str, written_out: None, shaders: Path
 ) -> None:
