@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from kernels.plan.sides import TRANSFER
 from kernels.training import TrainingOptions, compile_training, read_checkpoint, trained
 from kernels.training.variables import variables_of
 from tests.training_reference import train_reference
+from tests.unit.kernels.back.graphs import covering
 from tests.unit.kernels.back.trainings import NETWORKS, SAMPLES, data_of, sigmoids
 
 from .calls import Calls
@@ -37,25 +39,27 @@ def compiled(graph: Graph, api: str, **changes: Any) -> tuple[TrainingOptions, B
     return training, compile_training(graph, training, Options(api), LIMITS)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("network", "changes"),
-    [
-        ("sigmoids", {"pretrain_epochs": 2, "input_dtype": "f32", "scale": 1 / 255}),
-        ("pictures", {"momentum": 0.5, "learning_rate": 0.05, "decay": ((1, 0.5),)}),
-        ("sigmoids", {"pretrain_epochs": 1, "momentum": 0.5, "steps": "joined"}),
-        ("stacks", {"epochs": 2, "learning_rate": 0.05, "steps": "joined"}),
-        ("codes", {"epochs": 2, "learning_rate": 0.01, "loss": "mean_squared_error", "steps": "joined"}),
-        ("codes", {"epochs": 2, "learning_rate": 0.01, "loss": "mean_squared_error"}),
-        ("shared", {"epochs": 2, "steps": "joined"}),
-        ("sigmoids", {"pretrain_epochs": 2, "momentum": 0.5, "steps": "per_node"}),
-        ("sigmoids", {"pretrain_epochs": 2, "steps": "per_node", "updates": "host"}),
-        ("shared", {"epochs": 2, "steps": "per_node"}),
-        ("tangents", {"epochs": 2, "learning_rate": 0.1}),
-        ("pictures", {"momentum": 0.5, "learning_rate": 0.05, "decay": ((1, 0.5),), "updates": "host"}),
-        ("tangents", {"epochs": 2, "momentum": 0.5, "learning_rate": 0.1, "steps": "joined"}),
-    ],
-)
+TRAININGS: list[tuple[str, dict[str, Any]]] = [
+    ("sigmoids", {"pretrain_epochs": 2, "input_dtype": "f32", "scale": 1 / 255}),
+    ("pictures", {"momentum": 0.5, "learning_rate": 0.05, "decay": ((1, 0.5),)}),
+    ("sigmoids", {"pretrain_epochs": 1, "momentum": 0.5, "steps": "joined"}),
+    ("stacks", {"epochs": 2, "learning_rate": 0.05, "steps": "joined"}),
+    ("codes", {"epochs": 2, "learning_rate": 0.01, "loss": "mean_squared_error", "steps": "joined"}),
+    ("codes", {"epochs": 2, "learning_rate": 0.01, "loss": "mean_squared_error"}),
+    ("shared", {"epochs": 2, "steps": "joined"}),
+    ("sigmoids", {"pretrain_epochs": 2, "momentum": 0.5, "steps": "per_node"}),
+    ("sigmoids", {"pretrain_epochs": 2, "steps": "per_node", "updates": "host"}),
+    ("shared", {"epochs": 2, "steps": "per_node"}),
+    ("tangents", {"epochs": 2, "learning_rate": 0.1}),
+    ("pictures", {"momentum": 0.5, "learning_rate": 0.05, "decay": ((1, 0.5),), "updates": "host"}),
+    ("tangents", {"epochs": 2, "momentum": 0.5, "learning_rate": 0.1, "steps": "joined"}),
+]
+ON = [*product(["cpu"], TRAININGS), *covering("training", ["opencl", "vulkan"], TRAININGS)]
+
+
+@pytest.mark.parametrize(("api", "network", "changes"), [(api, *each) for api, each in ON])
 def test_a_training_equals_the_reference(agent: Agent, api: str, network: str, changes: dict[str, Any]) -> None:
+    """Each on the CPU, and on one interface of GPUs."""
     graph = NETWORKS[network](4)
     data = data_of(graph, 2)
     training, bundle = compiled(graph, api, **changes)

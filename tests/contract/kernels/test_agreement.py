@@ -19,7 +19,9 @@ from kernels.options import Backend, Choice, Limits, Options
 from kernels.plan.model import Plan, Pool, SwapIn
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
-from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, relu_of, side_by_side, some
+from tests.unit.kernels.back.graphs import TOLERANCE, Builder, covering, inputs_of, relative_error, shares, side_by_side
+
+from tests.unit.kernels.back.graphs import relu_of  # isort: skip
 from tests.unit.kernels.back.test_convolution import SHAPES
 from tests.unit.kernels.back.test_fusion import block
 from tests.unit.kernels.back.test_movement import addition, every_transposition
@@ -56,7 +58,10 @@ def every_case() -> dict[str, Graph]:
     [("vulkan", "fp32"), ("vulkan", "fp16"), ("vulkan", "fp16_arithmetic"), ("cpu", "fp32")],
 )
 def test_the_agent_agrees_with_the_reference(agent: Agent, backend: str, precision: str, shaders: Path) -> None:
-    check(agent, side_by_side(every_case()), Options(backend, precision), Limits(), shaders)  # type: ignore[arg-type]
+    """Each case is in single precision, and in one kind of halves: each text takes a compiler's time."""
+    first, second = map(dict, shares(every_case().items(), 2, "agreement"))
+    cases = {"fp16": first, "fp16_arithmetic": second}.get(precision, first | second)
+    check(agent, side_by_side(cases), Options(backend, precision), Limits(), shaders)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -92,11 +97,12 @@ def _pool(plan: Plan, name: str) -> Pool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("shared", "precision"), some(product([True, False], ["fp32", "fp16", "fp16_arithmetic"]), 1, "texels")
+    ("shared", "precision"), shares(product([True, False], ["fp32", "fp16", "fp16_arithmetic"]), 6)[0]
 )
 def test_the_agent_agrees_where_operands_are_texels(agent: Agent, shared: bool, precision: str, shaders: Path) -> None:
     limits = Limits(cpu_device=True, subgroup_size=_subgroup_size(agent) if shared else 0)
-    check(agent, side_by_side(every_case()), Options("vulkan", precision), limits, shaders)  # type: ignore[arg-type]
+    cases = dict(shares(every_case().items(), 2, "texels")[0])
+    check(agent, side_by_side(cases), Options("vulkan", precision), limits, shaders)  # type: ignore[arg-type]
 
 
 def _subgroup_size(agent: Agent) -> int:
@@ -178,31 +184,22 @@ def test_the_agent_swaps_and_works_in_place(agent: Agent, backend: str, precisio
     assert any(isinstance(step, SwapIn) for step in plan.steps)
 
 
+PRODUCTS = [
+    "blocked 16x32", "registers 3x1x4", "split_depth 2x8", "tiled 8x4x1x1x4", "tiled 8x8x1x2x2x1", "panels 3x2x4",
+]  # fmt: skip
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "words",
-    [
-        "blocked 16x32",
-        "registers 3x1x4",
-        "split_depth 2x8",
-        "tiled 8x4x1x1x4",
-        "tiled 8x8x1x2x2x1",
-        "panels 3x2x4",
-    ],
-)
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize(("words", "precision"), covering("products", PRODUCTS, ["fp32", "fp16"]))
 def test_the_agent_agrees_with_every_product(agent: Agent, words: str, precision: str, shaders: Path) -> None:
     options = Options("vulkan", precision, product=words)  # type: ignore[arg-type]
     check(agent, every_product(), options, Limits(max_work_group=1024, local_bytes=32 << 10), shaders)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("backend", "precision"), [("vulkan", "fp32"), ("vulkan", "fp16"), ("opencl", "fp32")])
-@pytest.mark.parametrize("n", [1, 2])
-def test_the_agent_agrees_where_weights_are_in_parts(
-    agent: Agent, n: int, backend: str, precision: str, shaders: Path, seed: int
-) -> None:
-    options = Options(backend, precision, algorithm="direct")  # type: ignore[arg-type]
+@pytest.mark.parametrize(("n", "ways"), covering("parts", [1, 2], ["vulkan fp32", "vulkan fp16", "opencl fp32"]))
+def test_the_agent_agrees_where_weights_are_in_parts(agent: Agent, n: int, ways: str, shaders: Path, seed: int) -> None:
+    options = Options(*ways.split(), algorithm="direct")  # type: ignore[arg-type]
     graph = side_by_side({"layers": classifier(n), "tables": tables(np.random.default_rng([seed, n]))})
     plan = check(agent, graph, options, SMALL, shaders)
     words = [name.partition(".")[0] for name in divided(plan)]

@@ -13,13 +13,13 @@ from kernels.ir.graph import Graph
 from kernels.options import Backend, Limits, Options
 from kernels.plan.model import Dispatch, Plan
 from tests.contract.agent.driver import Agent
-from tests.unit.kernels.back.graphs import Builder, shuffled_units, side_by_side
+from tests.unit.kernels.back.graphs import Builder, covering, shuffled_units, side_by_side
 from tests.unit.kernels.back.norms import layer_norm
 
 from .test_agreement import check
 
-APIS = pytest.mark.parametrize("api", ["opencl", "vulkan"])
-PRECISIONS = pytest.mark.parametrize("precision", ["fp32", "fp16"])
+GPUS = ("opencl", "vulkan")
+APIS = pytest.mark.parametrize("api", GPUS)
 DESKTOP = Limits(unified_memory=False, compute_units=128, max_work_group=1024, local_bytes=32768)
 
 
@@ -28,8 +28,7 @@ def kernels(plan: Plan) -> Counter[str]:
     return Counter(names[step.program] for step in plan.steps if isinstance(step, Dispatch))
 
 
-@APIS
-@PRECISIONS
+@pytest.mark.parametrize(("api", "precision"), covering("shuffled", GPUS, ["fp32", "fp16"]))
 def test_1x1_convolutions_alone_read_shuffled_channels_where_they_lie(
     agent: Agent, api: Backend, precision: str, shaders: Path
 ) -> None:
@@ -77,8 +76,7 @@ def _dense(build: Builder, x: str, columns: int) -> str:
     return build.node("reshape", [rows], (*shape[:-1], columns), shape=(*shape[:-1], columns))
 
 
-@APIS
-@PRECISIONS
+@pytest.mark.parametrize(("api", "precision"), covering("rows", GPUS, ["fp32", "fp16"]))
 def test_rows_of_channels_are_made_images_only_where_a_convolution_reads_them(
     agent: Agent, api: Backend, precision: str, shaders: Path
 ) -> None:

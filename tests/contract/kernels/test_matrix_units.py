@@ -22,7 +22,7 @@ from kernels.options import Backend, Choice, Limits, Options, matrix_units
 from kernels.source.dialects import opencl, vulkan
 from orchestrator.model.device import ApiFacts
 from tests.contract.agent.driver import Agent
-from tests.unit.kernels.back.graphs import Builder, inputs_of, side_by_side, some
+from tests.unit.kernels.back.graphs import Builder, covering, inputs_of, side_by_side, some
 from tests.unit.kernels.back.test_convolution import SHAPES
 from tests.unit.kernels.back.test_products import dense, product
 from tests.unit.kernels.back.test_products import every as every_product
@@ -124,6 +124,11 @@ def pairs() -> Graph:
     return build.outputs(build.node("softmax", [rows], (37, 96), axis=1))
 
 
+GPUS = ["opencl", "vulkan"]
+MADE_OF_SUMS = ["2x1x1x1x1x1x3", *some(["1x1x1x2x1x2x2", "1x2x2x1x1x1x1"], 1)]
+OUT_OF_REACH = ["1x1x2x1x2x2x5", *some(["2x1x1x2x4x1x5", "1x2x1x1x4x2x5"], 1)]
+
+
 def convolutions(names: Sequence[str]) -> Graph:
     graphs = {}
     for size, *rest in (SHAPES[name] for name in names):
@@ -138,8 +143,7 @@ def convolutions(names: Sequence[str]) -> Graph:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tile", ["2x1x1x1x1x1x3", *some(["1x1x1x2x1x2x2", "1x2x2x1x1x1x1"], 1)])
-@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+@pytest.mark.parametrize(("api", "tile"), covering("written", GPUS, MADE_OF_SUMS))
 def test_kernels_compute_the_same_where_matrices_are_written_out(
     agent: Agent, api: Backend, tile: str, written_out: None, shaders: Path
 ) -> None:
@@ -185,8 +189,7 @@ def test_products_whose_operands_both_lie_as_a_subgroup_has_them_give_the_same(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tile", ["1x1x2x1x2x2x5", *some(["2x1x1x2x4x1x5", "1x2x1x1x4x2x5"], 1)])
-@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+@pytest.mark.parametrize(("api", "tile"), covering("neither", GPUS, OUT_OF_REACH))
 def test_products_of_which_no_operand_lies_in_local_memory_give_the_same(
     agent: Agent, api: Backend, tile: str, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:

@@ -16,7 +16,7 @@ from kernels.plan.model import Dispatch
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back import rows
-from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
+from tests.unit.kernels.back.graphs import TOLERANCE, Builder, covering, inputs_of, relative_error, side_by_side
 from tests.unit.kernels.back.norms import FORMS, group_norm, norms, rms_norm
 
 from . import matrices
@@ -148,7 +148,7 @@ def _of_groups(rng: np.random.Generator) -> Graph:
 
 @pytest.mark.parametrize("cpu_device", [True, False], ids=["cpu", "gpu"])
 @pytest.mark.parametrize(
-    ("api", "precision"), [("cpu", "fp32"), *((api, p) for api in ("opencl", "vulkan") for p in ("fp32", "fp16"))]
+    ("api", "precision"), [("cpu", "fp32"), *covering("groups", ["opencl", "vulkan"], ["fp32", "fp16"])]
 )
 def test_groups_of_channels_are_one_step(
     agent: Agent, api: Backend, precision: Precision, cpu_device: bool, shaders: Path, seed: int

@@ -15,7 +15,7 @@ from kernels.plan.model import Bundle, Dispatch, Plan
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.contract.agent.plans import Array
-from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
+from tests.unit.kernels.back.graphs import TOLERANCE, Builder, covering, inputs_of, relative_error, side_by_side
 from tests.unit.kernels.back.test_ieee import definition, differences, special
 from tests.unit.kernels.back.test_operations import CASES
 
@@ -24,7 +24,7 @@ from . import matrices
 pytestmark = pytest.mark.long
 DESKTOP = Limits(unified_memory=False, compute_units=132, max_work_group=1024, local_bytes=32 << 10)
 UNITS = replace(matrices.HELD, unified_memory=False)
-APIS = pytest.mark.parametrize("api", ["opencl", "vulkan"])
+GPUS = ("opencl", "vulkan")
 
 
 def steps(plan: Plan, kernel: str) -> int:
@@ -78,8 +78,7 @@ def packed_layers() -> Graph:
     return side_by_side(graphs)
 
 
-@APIS
-@pytest.mark.parametrize("precision", ["fp32", "fp16", "matrix units"])
+@pytest.mark.parametrize(("api", "precision"), covering("first", GPUS, ["fp32", "fp16", "matrix units"]))
 def test_first_layers_read_the_input_itself(
     agent: Agent, api: Backend, precision: Precision, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:
@@ -148,8 +147,7 @@ def read_too() -> Graph:
     return build.outputs(hidden, beside, whole)
 
 
-@APIS
-@pytest.mark.parametrize("precision", ["fp16", "matrix units"])
+@pytest.mark.parametrize(("api", "precision"), covering("last", GPUS, ["fp16", "matrix units"]))
 def test_last_layers_in_halves_store_single_precision(
     agent: Agent, api: Backend, precision: Precision, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:

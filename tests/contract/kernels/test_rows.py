@@ -16,14 +16,15 @@ from kernels.passes import prepare
 from kernels.passes.rows import ATTENTION_LOCAL_BYTES
 from kernels.plan.model import Dispatch
 from tests.contract.agent.driver import Agent
-from tests.unit.kernels.back.graphs import Builder, side_by_side
+from tests.unit.kernels.back.graphs import Builder, covering, side_by_side
 from tests.unit.kernels.back.norms import layer_norm
 from tests.unit.kernels.back.rows import encoder, grids, windows
 
 from . import matrices
 from .test_agreement import check
 
-APIS = pytest.mark.parametrize("api", ["opencl", "vulkan"])
+GPUS = ("opencl", "vulkan")
+APIS = pytest.mark.parametrize("api", GPUS)
 
 
 def encoders() -> Graph:
@@ -46,8 +47,7 @@ def test_an_encoder_takes_few_operations_on_the_cpu(agent: Agent, threads: int, 
     assert not kernels & {"softmax", "reduce", "transpose", "matmul"}
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-@APIS
+@pytest.mark.parametrize(("api", "precision"), covering("encoders", GPUS, ["fp32", "fp16"]))
 def test_an_encoder_takes_few_kernels(agent: Agent, api: Backend, precision: str, shaders: Path) -> None:
     graph = side_by_side({"even": encoders(), "odd": encoder(2, 5, 3, 5)})
     plan = check(agent, graph, Options(api, precision), Limits(), shaders)  # type: ignore[arg-type]
@@ -56,8 +56,7 @@ def test_an_encoder_takes_few_kernels(agent: Agent, api: Backend, precision: str
     assert not kernels & {"softmax_rows", "reduce_rows", "transpose_tiled"}
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-@APIS
+@pytest.mark.parametrize(("api", "precision"), covering("windows", GPUS, ["fp32", "fp16"]))
 def test_windows_are_attended_where_their_rows_lie(agent: Agent, api: Backend, precision: str, shaders: Path) -> None:
     """The small tile does so and, on one compute unit, the large one."""
     graph = side_by_side(
@@ -99,14 +98,13 @@ def test_a_depth_that_several_work_groups_share_out_is_added_up(agent: Agent, ap
     assert "row_norm_held" in kernels and any(name.startswith("sum_parts") for name in kernels)
 
 
-@pytest.mark.parametrize(("units", "group", "parts"), [(1, 64, 1), (1000, 128, 4)])
-@APIS
+@pytest.mark.parametrize(("api", "parts"), covering("registers", GPUS, [1, 4]))
 def test_an_encoder_whose_matrices_stay_in_registers_computes_the_same(
-    agent: Agent, api: Backend, units: int, group: int, parts: int, monkeypatch: pytest.MonkeyPatch, shaders: Path
+    agent: Agent, api: Backend, parts: int, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:
     matrices.hold(monkeypatch)
     words = "matrix_units 1x1x2x2x2x2x5"
-    limits = replace(matrices.HELD, compute_units=units)
+    limits = replace(matrices.HELD, compute_units=1 if parts == 1 else 1000)
     graph = encoder(1, 37, 3, 64, keys=70)
     graph = replace(graph, outputs=graph.outputs[:1])  # no rows that are normalised
     plan = check(agent, graph, Options(api, "fp16", product=words), limits, shaders)
@@ -115,7 +113,7 @@ def test_an_encoder_whose_matrices_stay_in_registers_computes_the_same(
     assert len([name for name in kernels if name.startswith("matmul_units_norm")]) == 2
     assert not [name for name in kernels if name.startswith("row_norm")]
     (program,) = [program for program in plan.programs if program.kernel == "attention_registers"]
-    assert program.work_group[0] == group
+    assert program.work_group[0] == (64 if parts == 1 else 128)
     assert (program.local_bytes > 4 * 128 * 16 + 64 + 2 * 128 * 16) == (parts > 1)
 
 

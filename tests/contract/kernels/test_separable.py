@@ -16,7 +16,7 @@ from kernels.ir.graph import Graph
 from kernels.lower.activation import AT_END
 from kernels.options import Backend, Limits, Options, Precision
 from tests.contract.agent.driver import Agent
-from tests.unit.kernels.back.graphs import Builder, side_by_side
+from tests.unit.kernels.back.graphs import Builder, covering, side_by_side
 
 from .test_agreement import check
 from .test_channels import DESKTOP, kernels
@@ -89,8 +89,7 @@ def blocks() -> Graph:
     return side_by_side(made | orders)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16", "relaxed"])
-@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+@pytest.mark.parametrize(("api", "precision"), covering("separable", ["opencl", "vulkan"], ["fp32", "fp16", "relaxed"]))
 def test_the_1x1_convolution_computes_the_one_before_it(
     agent: Agent, api: Backend, precision: Precision, shaders: Path
 ) -> None:

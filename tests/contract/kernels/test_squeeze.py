@@ -14,7 +14,7 @@ from kernels.ir.graph import Graph
 from kernels.lower.activation import AT_END
 from kernels.options import Backend, Limits, Options, Precision
 from tests.contract.agent.driver import Agent
-from tests.unit.kernels.back.graphs import Builder, side_by_side
+from tests.unit.kernels.back.graphs import Builder, covering, side_by_side
 
 from .test_agreement import check
 from .test_channels import DESKTOP, kernels
@@ -62,8 +62,7 @@ def rows(build: Builder, x: str, hidden: int, number: int) -> str:
     return build.node("reshape", [second], (n, c, 1, 1), shape=(n, c, 1, 1))
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16", "relaxed"])
-@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+@pytest.mark.parametrize(("api", "precision"), covering("squeeze", ["opencl", "vulkan"], ["fp32", "fp16", "relaxed"]))
 def test_two_layers_of_single_pixels_are_one_step(
     agent: Agent, api: Backend, precision: Precision, shaders: Path
 ) -> None:

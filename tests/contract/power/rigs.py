@@ -28,9 +28,6 @@ from workers.power import Bench, PowerMeter, choose_source
 
 from . import signal, vendors
 
-HELD = 0.04
-"""The tolerance of readings of a held power: it may jump between two, and a slow machine has few of them."""
-
 
 @dataclass
 class Rig:
@@ -55,8 +52,8 @@ class Rig:
     """The time by which that may have been later, since something was just being written."""
     gathered: bool = False
     """True: a reading is the mean of what was written since the one before."""
-    held_j: Callable[[float, float], float] | None = None
-    """The energy between two times of this host of a momentary power that was written late; None: the signal's."""
+    held: bool = False
+    """True: a momentary power was written late, and held; it may jump between two readings."""
 
 
 @dataclass
@@ -136,7 +133,7 @@ def hwmon(bench: Workbench) -> Rig:
     node = bench.node("class/hwmon/hwmon3/power1_input", "0")
     log = signal.Log(lambda host_s: str(round(signal.power_w(host_s) * 1e6)))
     made = _nodes(bench, node, lambda: log.write(node), lambda: bench_iio(bench), Scope.DEVICE)
-    return replace(made, seen_s=log.seen_s, unsure_s=log.unsure_s, held_j=log.held_j, tolerance=HELD)
+    return replace(made, seen_s=log.seen_s, unsure_s=log.unsure_s, held=True)
 
 
 def iio_sysfs(bench: Workbench) -> Rig:
@@ -145,7 +142,7 @@ def iio_sysfs(bench: Workbench) -> Rig:
     node = bench.node("bus/iio/devices/iio:device1/in_power2_raw", "0")
     log = signal.Log(lambda host_s: str(round(signal.power_w(host_s) * 1000 / 0.5)))
     made = _nodes(bench, node, lambda: log.write(node), lambda: bench_iio(bench), Scope.DEVICE)
-    return replace(made, seen_s=log.seen_s, unsure_s=log.unsure_s, held_j=log.held_j, tolerance=HELD)
+    return replace(made, seen_s=log.seen_s, unsure_s=log.unsure_s, held=True)
 
 
 def bench_iio(bench: Workbench) -> PowerMeter:

@@ -9,7 +9,6 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 
 MEAN_W, SWING_W, PERIOD_S = 2.0, 1.0, 0.5
@@ -67,11 +66,6 @@ class Log(Seen):
     def unsure_s(self, host_s: float) -> float:
         """The time by which a reader may have found a later one: what was being written then may have been there."""
         return self._of_s[max(0, bisect_right(self._of_s, host_s) - 1)] - self.seen_s(host_s)
-
-    def held_j(self, begin_s: float, end_s: float) -> float:
-        """The integral of a momentary power that is written here: it holds until the next is written."""
-        changes = [begin_s, *(done_s for done_s in self._done_s if begin_s < done_s < end_s), end_s]
-        return sum((b - a) * power_w(self.seen_s(a)) for a, b in pairwise(changes))
 
 
 @contextmanager

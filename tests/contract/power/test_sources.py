@@ -52,7 +52,8 @@ class Measured(NamedTuple):
 
     def check_energy(self) -> None:
         truth = truth_j(self.rig, self.series)
-        lost_j = signal.MOST_W * (self.lost_s + sum(map(self.rig.unsure_s, ends_s(self.series))))
+        first_s, *_, last_s = host_times_s(self.series)
+        lost_j = signal.MOST_W * (self.lost_s + self.rig.unsure_s(first_s) + self.rig.unsure_s(last_s))
         assert energy_j(self.series) == pytest.approx(truth, rel=None, abs=self.rig.tolerance * truth + lost_j)
 
 
@@ -107,17 +108,18 @@ def energy_j(series: PowerSeries) -> float:
     return sum((t1 - t0) / 1e9 * (p1 if series.is_mean else (p0 + p1) / 2) for (t0, p0), (t1, p1) in pairs)
 
 
-def ends_s(series: PowerSeries) -> tuple[float, float]:
-    """Return the first and the last reading's time by this host's CLOCK_MONOTONIC."""
+def host_times_s(series: PowerSeries) -> list[float]:
+    """Return the readings' times by this host's CLOCK_MONOTONIC."""
     shift_s = boottime_s() - time.monotonic()
-    return series.t_ns[0] / 1e9 - shift_s, series.t_ns[-1] / 1e9 - shift_s
+    return [t_ns / 1e9 - shift_s for t_ns in series.t_ns]
 
 
 def truth_j(rig: Rig, series: PowerSeries) -> float:
-    first_s, last_s = ends_s(series)
-    if rig.held_j is not None:
-        return rig.held_j(first_s, last_s)
-    return signal.energy_j(rig.seen_s(last_s)) - signal.energy_j(rig.seen_s(first_s))
+    """Return the signal's energy; of a held power that of faultless readings at the same times."""
+    seen_s = [rig.seen_s(host_s) for host_s in host_times_s(series)]
+    if rig.held:
+        return energy_j(series.model_copy(update={"power_w": tuple(map(signal.power_w, seen_s))}))
+    return signal.energy_j(seen_s[-1]) - signal.energy_j(seen_s[0])
 
 
 def test_energy(measured: Measured) -> None:

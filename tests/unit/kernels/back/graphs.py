@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -35,11 +35,18 @@ def some(names: Iterable[T], count: int, salt: str = "") -> list[T]:
     return [every[index] for index in sorted(rng.sample(range(len(every)), min(count, len(every))))]
 
 
-def halves(names: Iterable[T], salt: str = "") -> tuple[list[T], list[T]]:
-    """Return half of these, as drawn, and the others."""
+def covering(salt: str, *axes: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return rows with every value of each axis, as few as that takes, other ones in every run."""
+    rng, most = random.Random(os.environ["POCKETFARM_TEST_SEED"] + salt), max(map(len, axes))
+    columns = [rng.sample([axis[i % len(axis)] for i in range(most)], most) for axis in axes]
+    return list(zip(*columns, strict=True))
+
+
+def shares(names: Iterable[T], count: int, salt: str = "") -> list[list[T]]:
+    """Deal these out to so many lists, other ones in every run; never to none."""
     every = list(names)
-    first = some(every, len(every) // 2, salt)
-    return first, [each for each in every if each not in first]
+    random.Random(os.environ["POCKETFARM_TEST_SEED"] + salt).shuffle(every)
+    return [every[first :: max(1, count)] for first in range(max(1, count))]
 
 
 @dataclass

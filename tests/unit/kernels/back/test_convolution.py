@@ -23,7 +23,7 @@ from kernels.passes.unread_taps import drop_unread_taps
 from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
-from .graphs import Builder, check, halves, inputs_of, relative_error, side_by_side, some
+from .graphs import Builder, check, inputs_of, relative_error, shares, side_by_side, some
 
 pytestmark = pytest.mark.slow
 
@@ -52,8 +52,13 @@ OPENCL = [name for name in ALGORITHMS if name != "matrix_units"]
 """The algorithms that OpenCL has; `tests/contract/kernels/test_matrix_units.py` has the other."""
 WINOGRAD = {"fp32": 1e-4, "fp16": 1e-2}
 """Its transforms of more than 4x4 positions add and take away what is large: bounds of their own."""
-FEW = 4
-"""Shapes that all run in every precision with both sets of tiles."""
+WAYS = {
+    "fp32": ("fp32", True),
+    "fp16": ("fp16", True),
+    "gpu-tiles": ("fp32", False),
+    "half": ("fp16_arithmetic", False),
+}
+"""Precision, and whether tiles are those of a CPU."""
 TOO_LARGE = {("winograd_large", "fp16"), ("winograd_large", "fp16_arithmetic"), ("winograd_4x4", "fp16_arithmetic")}
 
 
@@ -67,25 +72,21 @@ def why_not(algorithm: str, graph: Graph) -> str | None:
     return ALGORITHMS[algorithm].why_not(convolution_of(graph, graph.nodes[0]), Options("opencl"), Limits())
 
 
-@pytest.mark.parametrize(
-    ("precision", "cpu_device"),
-    [("fp32", True), ("fp16", True), ("fp32", False), ("fp16_arithmetic", False)],
-    ids=["fp32", "fp16", "gpu-tiles", "half"],
-)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("algorithm", [name for name in OPENCL if name != "dot_uneven"])
-def test_algorithm_equals_the_reference(algorithm: str, precision: str, cpu_device: bool) -> None:
-    """Each of many shapes is in single precision with one set of tiles, and in halves with the other: each text takes a
-    compiler's time."""
+def test_algorithm_equals_the_reference(algorithm: str, way: str) -> None:
+    """Each shape is computed in one of the ways, and two at least in each: each text takes a compiler's time."""
+    precision, cpu_device = WAYS[way]
     fitting = {shape: convolution(shape) for shape in SHAPES if why_not(algorithm, convolution(shape)) is None}
     if (algorithm, precision) in TOO_LARGE:
         with pytest.raises(OptionError, match=rf"inputs lose too many bits in {precision}, which bears"):
             check(side_by_side(fitting), precision, algorithm=algorithm)
         return
     tolerance = WINOGRAD.get(precision) if algorithm.startswith("winograd") else None
-    first, others = halves(fitting, algorithm)
-    chosen = (first if cpu_device is (precision == "fp32") else others) if len(fitting) > FEW else fitting
-    graph = side_by_side({shape: fitting[shape] for shape in chosen})
-    run = check(graph, precision, cpu_device=cpu_device, tolerance=tolerance, algorithm=algorithm)
+    ways = [each for each in WAYS if (algorithm, WAYS[each][0]) not in TOO_LARGE]
+    dealt = shares(fitting.items(), min(len(ways), len(fitting) // 2), algorithm)
+    chosen = dict(dealt[ways.index(way) % len(dealt)])
+    run = check(side_by_side(chosen), precision, cpu_device=cpu_device, tolerance=tolerance, algorithm=algorithm)
     assert len(run.outputs) == len(chosen) >= 2
 
 

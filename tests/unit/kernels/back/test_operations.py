@@ -18,7 +18,7 @@ from kernels.plan.model import Dispatch
 from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
-from .graphs import Builder, check, generator, halves, inputs_of, relative_error, side_by_side
+from .graphs import Builder, check, generator, inputs_of, relative_error, shares, side_by_side
 from .rows import encoder
 
 Case = Callable[[Builder], str]
@@ -302,7 +302,7 @@ CASES: dict[str, Case] = {
 def test_every_operation_equals_the_reference(precision: str, cpu_device: bool) -> None:
     """Each in every precision and with both sets of tiles, though not in each pair of them: each takes a compiler's
     time. Both kinds of `fp16` have the same texts."""
-    first, others = halves(CASES)
+    first, others = shares(CASES, 2)
     chosen = first if cpu_device is (precision != "fp32") else others
     graphs = {}
     for name in CASES if cpu_device and precision == "fp32" else chosen:
