@@ -92,6 +92,10 @@ class CachedTile(AttentionTile):
 
     half4: int = 0
 
+    @derived
+    def cached(self) -> int:
+        return 1
+
 
 KERNEL = Kernel(
     "attention",

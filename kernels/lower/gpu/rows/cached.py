@@ -113,7 +113,7 @@ def lower_cached(context: GpuContext, node: Node, values: Node | None = None) ->
             tile, items = AttendTile(depth // 4, half4, columns4, group), (rows * group, heads, batch)
         else:
             kernel, tile, group = CACHED_KERNEL, tiled, tiled.group
-            items, switches = (-(-rows // tiled.tile_rows) * group, heads, batch), {**switches, "CACHED": 1}
+            items = (-(-rows // tiled.tile_rows) * group, heads, batch)
             buffers["q"] = buffers.pop("src")
             ints |= {f"q_{word}": ints.pop(f"src_{word}") for word in ("start", "batch", "head", "row")}
             ints |= {"dst_start": 0, "dst_batch": rows * heads * columns4, "dst_head": columns4}
