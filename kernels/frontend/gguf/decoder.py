@@ -167,13 +167,13 @@ class _Decoder:
         self, x: str, name: str, width: int, *, rows: npt.NDArray[np.int64] | None = None, stored: str = ""
     ) -> str:
         """x times a weight, and its bias where there is one; `rows` of what is stored under another name."""
-        stored, m = stored or name, self._m
+        stored, m, is_whole = stored or name, self._m, rows is None
         if m.in_pairs and name.endswith(("attn_q", "attn_k")):  # half a head apart: as other architectures have them
             head = np.arange(m.size)
             head[: m.turned] = head[: m.turned].reshape(-1, 2).T.reshape(-1)
             rows = (np.arange(width).reshape(-1, m.size)[:, head]).reshape(-1)
         tensor = self._find(f"{stored}.weight")
-        if len(tensor.shape) != 2 or (rows is None and tensor.shape[0] != width):
+        if len(tensor.shape) != 2 or (is_whole and tensor.shape[0] != width):
             raise ModelError(f"tensor {tensor.name!r} has shape {tensor.shape}; expected ({width}, ...)")
         y = self._add("matmul", x, self._store(f"{name}.turned", (tensor.shape[1], width), Stored(tensor, rows, True)))
         if f"{stored}.bias" not in self._tensors:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import gguf
 import numpy as np
 import onnxruntime
 import pytest
@@ -121,6 +122,21 @@ def test_damaged_files_are_refused(tmp_path: Path, seed: int) -> None:
             load_gguf(path)
         except CompileError as e:
             assert "m.gguf" in str(e) or "size" in str(e)
+
+
+def test_a_weight_of_another_size_is_refused(tmp_path: Path, seed: int) -> None:
+    """Each weight of a drawn architecture, with fewer rows in the file's head: it is named, and never read in part."""
+    rng, path = np.random.default_rng(seed), tmp_path / "m.gguf"
+    write_decoder(path, str(rng.choice([*SAID])), rng)
+    whole, shapes = path.read_bytes(), {each.name: each.shape for each in gguf.GGUFReader(path).tensors}
+    for name, shape in shapes.items():
+        if name in ("token_embd.weight", "output.weight"):  # their rows are the words, however many there are
+            continue
+        at = whole.index(len(name).to_bytes(8, "little") + name.encode()) + 8 + len(name) + 4 + 8 * (len(shape) - 1)
+        assert int.from_bytes(whole[at : at + 8], "little") == shape[-1] > 1
+        path.write_bytes(whole[:at] + int(rng.integers(1, shape[-1])).to_bytes(8, "little") + whole[at + 8 :])
+        with pytest.raises(ModelError, match=name.rpartition(".")[0]):
+            load_gguf(path)
 
 
 def test_other_files_and_sizes_are_refused(tmp_path: Path, seed: int) -> None:
