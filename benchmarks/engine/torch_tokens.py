@@ -8,32 +8,23 @@ of one position: PyTorch is spared the mask of a static cache.
 from __future__ import annotations
 
 from statistics import median
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch.nn import functional
 
 from benchmarks.engine.cuda_graph import WARMUP, graphed
 
+if TYPE_CHECKING:
+    from benchmarks.engine.tokens import Model
+
 _SAMPLES = 30
-
-
-class Sizes(Protocol):
-    """Sizes of a Llama (`benchmarks.engine.tokens.Model`)."""
-
-    layers: int
-    width: int
-    heads: int
-    shared: int
-    size: int
-    inner: int
-    words: int
 
 
 class Llama:
     """Random weights, and caches of a capacity."""
 
-    def __init__(self, sizes: Sizes, capacity: int) -> None:
+    def __init__(self, sizes: Model, capacity: int) -> None:
         self.sizes, m = sizes, sizes
         self.rows = (m.heads * m.size, m.shared * m.size, m.shared * m.size)
         shapes = [(sum(self.rows), m.width), (m.width, m.heads * m.size), (2 * m.inner, m.width), (m.width, m.inner)]
@@ -73,7 +64,7 @@ def _random(*shape: int) -> torch.Tensor:
 
 
 @torch.inference_mode()
-def torch_times(sizes: Sizes, context: int, prompt: int) -> tuple[float, float]:
+def torch_times(sizes: Model, context: int, prompt: int) -> tuple[float, float]:
     """Return the medians of a token behind context and prompt, and of the prompt behind the context, ms."""
     llama = Llama(sizes, context + prompt + 1)
     tokens = torch.randint(sizes.words, (prompt,), device="cuda")

@@ -19,9 +19,16 @@ from kernels.options import Backend, Choice, Limits, Options
 from kernels.plan.model import Plan, Pool, SwapIn
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
-from tests.unit.kernels.back.graphs import TOLERANCE, Builder, covering, inputs_of, relative_error, shares, side_by_side
-
-from tests.unit.kernels.back.graphs import relu_of  # isort: skip
+from tests.unit.kernels.back.graphs import (
+    TOLERANCE,
+    Builder,
+    covering,
+    inputs_of,
+    relative_error,
+    relu_of,
+    shares,
+    side_by_side,
+)
 from tests.unit.kernels.back.test_convolution import SHAPES
 from tests.unit.kernels.back.test_fusion import block
 from tests.unit.kernels.back.test_movement import addition, every_transposition

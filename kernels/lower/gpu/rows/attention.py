@@ -88,7 +88,8 @@ class AttentionTile(Tile):
 
 @dataclass(frozen=True)
 class CachedTile(AttentionTile):
-    """Keys and values are a cache's; vectors of half of what is turned of a row of q."""
+    """Keys and values are a cache's; vectors of half of what is turned of a row of q. There are fewer rows than keys
+    of a turn, so that each row sees one of the first."""
 
     half4: int = 0
 
