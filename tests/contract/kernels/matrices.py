@@ -134,7 +134,7 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "")
     for module, name in (
         (products, "KERNEL"), (rows_product, "NORMALISING"), (convolutions, "KERNEL"), (attention, "REGISTER_KERNEL"),
-        (norm, "DEALT"),
+        (attention, "CACHED_REGISTER_KERNEL"), (norm, "DEALT"),
     ):  # fmt: skip
         kernel: Kernel = getattr(module, name)
         monkeypatch.setattr(module, name, replace(kernel, locals=(*kernel.locals, *_OF_ALL)))

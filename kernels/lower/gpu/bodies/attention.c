@@ -4,10 +4,6 @@
 // BIASED: a constant is added to the scores. LISTED: row r of a window is a row of its picture that a list names. COSINE: rows
 // of q and k are divided by their lengths, and q multiplied by a factor of the head. CACHED: keys and values are rows of a cache
 // (kernels/ir/cache.py), of which a row sees those up to its own place; q is turned, and heads share those of the cache.
-#ifdef CACHED
-#define ROW(at) LOAD_q(at)
-#define SCALE(at) LOAD_norm(at)
-#endif
 {
 #ifdef LISTED
 #define PLACED(r) TO_INT(LOAD_places(window * rows + (r)))
@@ -37,12 +33,9 @@
     const int head = GROUP_ID(1);
     const int q_from = q_start + batch * q_batch + head * q_head;
 #ifdef CACHED
-#define OWN(r) IMIN(IMAX(before + IMIN((r), rows - 1), 0), capacity - 1)
-#define LEAST(own) (window > 0 ? IMAX((own) - window + 1, 0) : 0)
-    const int before = INT32(LOAD_ends(batch)) + 1 - rows;
+INCLUDE rows_of_a_cache
     const int keys = OWN(first_row + TILE_ROWS - 1) + 1;
     const int begin = LEAST(OWN(first_row));
-    const int plane = (batch * kept + head / (heads / kept)) * capacity;
     const int k_from = plane * DEPTH4;
     const int k_row = DEPTH4;
     const int v_from = plane * COLUMNS4;

@@ -14,7 +14,14 @@ from kernels.options import Options
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result
 from kernels.source.tile import Tile, derived
 
-from .attention_registers import PLACES, REGISTER_KERNEL, register_tile
+from .attention_registers import (
+    CACHED_REGISTER_KERNEL,
+    PLACES,
+    REGISTER_KERNEL,
+    CachedRegisterTile,
+    RegisterAttentionTile,
+    register_tile,
+)
 
 _UNITS = 64
 """Compute units where the device does not tell."""
@@ -124,15 +131,19 @@ _FEW = 8
 """Rows for which a work-group each takes no more time than a tile of them."""
 
 
-def cached_tile(context: GpuContext, node: Node) -> CachedTile | None:
-    """Return the tile of rows that attend to a cache; None: they are few, or long."""
+def cached_tile(context: GpuContext, node: Node) -> tuple[Kernel, CachedTile | CachedRegisterTile] | None:
+    """Return the kernel and tile of rows that attend to a cache; None: they are few, or long."""
     a, (batch, _, _, depth) = node.attributes, context.graph.shapes[node.inputs[1]]
     if a["rows"] < _FEW:
         return None
-    tile = _tile(context, (batch, a["heads"], a["rows"]), depth, context.graph.shapes[node.inputs[2]][3])
+    sizes, columns, half4 = (batch, a["heads"], a["rows"]), context.graph.shapes[node.inputs[2]][3], a["turned"] // 8
+    in_registers = register_tile(sizes, depth, columns, (), context.options, context.limits)
+    if in_registers is not None:
+        return CACHED_REGISTER_KERNEL, CachedRegisterTile(**vars(in_registers), half4=half4)
+    tile = _tile(context, sizes, depth, columns)
     if group_conflict(context.limits, group=tile.group, local_bytes=tile.local_bytes) is not None:
         return None
-    return CachedTile(**vars(tile), half4=a["turned"] // 8)
+    return CACHED_KERNEL, CachedTile(**vars(tile), half4=half4)
 
 
 def lower_attention(context: GpuContext, node: Node) -> None:
@@ -142,7 +153,7 @@ def lower_attention(context: GpuContext, node: Node) -> None:
     for name, word in (("q", "q"), ("k", "k"), ("v", "v"), ("dst", "out")):
         parts = zip(("start", "batch", "head", "row"), node.attributes[word], strict=True)
         ints |= {f"{name}_{part}": number // 4 for part, number in parts}
-    kernel, tile, group, lines = _kernel(context, node)
+    kernel, tile = _kernel(context, node)
     buffers = {name: plain(context, tensor) for name, tensor in zip("qkv", node.inputs, strict=False)}
     bias, places, factors = (*node.inputs[3:], "", "", "")[:3]
     if bias:
@@ -158,8 +169,8 @@ def lower_attention(context: GpuContext, node: Node) -> None:
     given = {"biased": bool(bias), "listed": bool(places), "cosine": bool(factors)}
     context.dispatch(
         _extended(kernel, **given), node.name, {**buffers, "dst": context.new_plain(node.output)},
-        ints, (-(-rows // lines) * group, heads, batch), floats=floats, tile=tile,
-        switches={word.upper(): 1 for word, is_given in given.items() if is_given}, group=group,
+        ints, (-(-rows // tile.tile_rows) * tile.group, heads, batch), floats=floats, tile=tile,
+        switches={word.upper(): 1 for word, is_given in given.items() if is_given}, group=tile.group,
         flops=2 * batch * heads * rows * keys * (depth + columns), traffic=context.traffic(node),
     )  # fmt: skip
 
@@ -174,15 +185,13 @@ def _extended(kernel: Kernel, *, biased: bool, listed: bool, cosine: bool) -> Ke
     return replace(kernel, name=name, buffers=(*read, written), ints=ints, floats=floats)
 
 
-def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, Tile, int, int]:
-    """The kernel, its tile, its work-items, and the rows of q that a work-group has."""
-    depth, columns = node.attributes["sizes"][-2:]
-    limits = context.limits
-    in_registers = register_tile(node, context.options, limits)
+def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, AttentionTile | RegisterAttentionTile]:
+    *sizes, _, depth, columns = node.attributes["sizes"]
+    steps = [number for word in "qkv" for number in node.attributes[word]]
+    in_registers = register_tile(sizes, depth, columns, steps, context.options, context.limits)
     if in_registers is not None and len(node.inputs) == 3:
-        return REGISTER_KERNEL, in_registers, in_registers.group, 16 * in_registers.high * in_registers.down
-    chosen = _tile(context, node.attributes["sizes"][:3], depth, columns)
-    return KERNEL, chosen, chosen.group, chosen.tile_rows
+        return REGISTER_KERNEL, in_registers
+    return KERNEL, _tile(context, sizes, depth, columns)
 
 
 def _tile(context: GpuContext, sizes: Sequence[int], depth: int, columns: int) -> AttentionTile:

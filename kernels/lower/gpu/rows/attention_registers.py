@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from kernels.catalog.desktop.units.choice import deals_out_as_known
 from kernels.catalog.desktop.units.known import MATRIX, WIDTH, KnownTile
-from kernels.ir.graph import Node
+from kernels.catalog.work_group import group_conflict
 from kernels.lower.gpu.bodies import body
 from kernels.options import Limits, Options
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result
 from kernels.source.tile import derived
 
 _COLUMNS, _EIGHTS = 64, 4
-"""Columns of the result, and vectors of a step along the depth."""
+"""Columns of the result that a work-item has eight of, and vectors of a step along the depth."""
+_WIDE = 128
+"""Columns, and depth, for which registers hold 16 rows."""
 _UNITS = 64
 """Compute units where the device does not tell."""
 _BUSY = 16
@@ -22,7 +25,8 @@ _BUSY = 16
 
 @dataclass(frozen=True)
 class RegisterAttentionTile(KnownTile):
-    """`down` x `parts` subgroups, each `high` x 16 rows; `parts` share out the keys. A row of q has 32 x `depth32`.
+    """`down` x `parts` subgroups, each `high` x 16 rows; `parts` share out the keys. A row of q has 32 x `depth32`, of
+    the result 64 x `columns64`.
 
     `keys_ahead`: whether a turn reads the next one's keys. `looks`: whether the kernel looks at matrices of known
     numbers.
@@ -32,6 +36,7 @@ class RegisterAttentionTile(KnownTile):
     down: int
     parts: int
     depth32: int
+    columns64: int
     keys_ahead: int = 1
     looks: int = 0
 
@@ -58,8 +63,27 @@ class RegisterAttentionTile(KnownTile):
         return 2 * self.high
 
     @derived
+    def values(self) -> int:
+        """Vectors of values that a work-item has."""
+        return 8 * self.columns64
+
+    @derived
+    def sums_of_row(self) -> int:
+        return 4 * self.columns64
+
+    @derived
     def sums(self) -> int:
-        return 4 * self.high
+        return self.sums_of_row * self.high
+
+    @derived
+    def pairs(self) -> int:
+        """Pairs of a row's sums, which together have vectors of the result."""
+        return self.sums_of_row // 2
+
+    @derived
+    def part_pitch(self) -> int:
+        """One vector more, against conflicts of banks."""
+        return _COLUMNS // 4 * self.columns64 + 1
 
     @derived
     def known_sums(self) -> int:
@@ -72,8 +96,8 @@ class RegisterAttentionTile(KnownTile):
 
     @derived
     def local_parts(self) -> int:
-        """Vectors of results that parts add up: one more a row, against conflicts of banks."""
-        return self.lines * (_COLUMNS // 4 + 1) if self.parts > 1 else 1
+        """Vectors of results that parts add up."""
+        return self.lines * self.part_pitch if self.parts > 1 else 1
 
     @derived
     def local_extents(self) -> int:
@@ -81,9 +105,28 @@ class RegisterAttentionTile(KnownTile):
         return 2 * self.lines if self.parts > 1 else 1
 
     @property
+    def tile_rows(self) -> int:
+        return MATRIX * self.high * self.down
+
+    @property
     def lines(self) -> int:
         """Rows of all subgroups."""
-        return MATRIX * self.high * self.down * self.parts
+        return self.tile_rows * self.parts
+
+
+@dataclass(frozen=True)
+class CachedRegisterTile(RegisterAttentionTile):
+    """Keys and values are a cache's; vectors of half of what is turned of a row of q."""
+
+    half4: int = 0
+
+    @derived
+    def cached(self) -> int:
+        return 1
+
+    @derived
+    def depth4(self) -> int:
+        return 8 * self.depth32
 
 
 PLACES = tuple(f"{name}_{part}" for name in ("q", "k", "v", "dst") for part in ("start", "batch", "head", "row"))
@@ -103,19 +146,35 @@ REGISTER_KERNEL = Kernel(
     fragments=True,
 )
 
+CACHED_REGISTER_KERNEL = replace(
+    REGISTER_KERNEL,
+    name="attend_rows_registers",
+    buffers=(*REGISTER_KERNEL.buffers[:3], Buffer("ends", 1, "f32"), REGISTER_KERNEL.buffers[3]),
+    ints=("rows", "heads", "kept", "capacity", "window", *(place for place in PLACES if place[0] in "qd")),
+    floats=("scale", "softcap"),
+    tile=CachedRegisterTile,
+)
 
-def register_tile(node: Node, options: Options, limits: Limits) -> RegisterAttentionTile | None:
-    """The tile; None where the kernel does not fit."""
-    batch, heads, rows, _, depth, columns = node.attributes["sizes"]
-    in_eights = not any(number % 8 for word in "qkv" for number in node.attributes[word])
+
+def register_tile(
+    sizes: Sequence[int], depth: int, columns: int, steps: Sequence[int], options: Options, limits: Limits
+) -> RegisterAttentionTile | None:
+    """Return the tile of a batch, heads and rows; None where the kernel does not fit. `steps`: between what is read."""
+    batch, heads, rows = sizes
     is_known = options.half and deals_out_as_known(limits, options.backend)
-    if not is_known or columns != _COLUMNS or depth % (8 * _EIGHTS) or not in_eights:
+    unfit = columns % _COLUMNS or depth % (8 * _EIGHTS) or any(step % 8 for step in steps)
+    if not is_known or unfit or max(depth, columns) > _WIDE:
         return None
-    looks = int(options.backend == "vulkan")
+    looks, shape = int(options.backend == "vulkan"), (depth // 32, columns // _COLUMNS)
+    narrow = max(depth, columns) <= _COLUMNS
     enough, single = _BUSY * (limits.compute_units or _UNITS), batch * heads * -(-rows // MATRIX)
-    if single >= 2 * enough:
-        return RegisterAttentionTile(2, 4, 1, depth // 32, 0, looks)
-    if 2 * single >= enough:
-        return RegisterAttentionTile(2, 2, 1, depth // 32, 1, looks)
-    parts = 2 if 4 * single >= enough else 4
-    return RegisterAttentionTile(1, 4 // parts, parts, depth // 32, 1, looks)
+    if narrow and 2 * single >= enough:
+        many = single >= 2 * enough
+        return RegisterAttentionTile(2, 4 if many else 2, 1, *shape, int(not many), looks)
+    most = 1 if single >= enough else 2 if 4 * single >= enough else 4
+    for parts in (parts for parts in (4, 2, 1) if parts <= most):
+        tile = RegisterAttentionTile(1, 4 // parts if narrow else 1, parts, *shape, int(narrow), looks)
+        needed = REGISTER_KERNEL.local_bytes(tile.constants)
+        if group_conflict(limits, group=tile.group, local_bytes=needed) is None:
+            return tile
+    return None

@@ -12,7 +12,7 @@ from kernels.lower.gpu.taking import grown
 from kernels.source.kernel import Buffer, Kernel, LocalArray, changed, result
 from kernels.source.tile import Tile, derived
 
-from .attention import CACHED_KERNEL, cached_tile
+from .attention import cached_tile
 
 _GROUP = 64
 
@@ -112,8 +112,9 @@ def lower_cached(context: GpuContext, node: Node, values: Node | None = None) ->
             group = _GROUP * -(-columns4 // _GROUP)
             tile, items = AttendTile(depth // 4, half4, columns4, group), (rows * group, heads, batch)
         else:
-            kernel, tile, group = CACHED_KERNEL, tiled, tiled.group
-            items = (-(-rows // tiled.tile_rows) * group, heads, batch)
+            kernel, rows_tile = tiled
+            tile, group = rows_tile, rows_tile.group
+            items = (-(-rows // rows_tile.tile_rows) * group, heads, batch)
             buffers["q"] = buffers.pop("src")
             ints |= {f"q_{word}": ints.pop(f"src_{word}") for word in ("start", "batch", "head", "row")}
             ints |= {"dst_start": 0, "dst_batch": rows * heads * columns4, "dst_head": columns4}
