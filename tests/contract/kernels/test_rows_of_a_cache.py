@@ -32,7 +32,7 @@ def test_rows_attend_to_what_they_see(
             draw(1, 4),
             draw(1, 8) if kernel == "attend" else draw(8, 70),
         )
-        capacity, depth, columns = rows + draw(0, 150), 8 * draw(1, 9), 4 * draw(1, 17)
+        capacity, depth, columns = rows + draw(0, 150), 8 * draw(1, 18), 4 * draw(1, 34)
         if in_registers := kernel == "attend_rows_registers":
             depth, columns = 32 * draw(1, 5), 64 * draw(1, 3)
         turned, normed, by_place = 8 * draw(0, depth // 8 + 1), bool(draw(0, 2)), bool(draw(0, 2))

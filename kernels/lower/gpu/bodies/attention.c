@@ -1,4 +1,4 @@
-// One work-group EACH * GY rows of q and one head: 64 keys a turn. A work-item has EACH rows and twice four keys of the
+// One work-group EACH * GY rows of q and one head: KEYS keys a turn. A work-item has EACH rows and HALVES times four keys of the
 // scores, and the same rows of OUT vectors of the result, which are scaled anew where a row's maximum grows. Neighbours
 // are eight work-items along the keys. q, and k and v by turns, lie in local memory; keys so that neighbours read neighbours.
 // BIASED: a constant is added to the scores. LISTED: row r of a window is a row of its picture that a list names. COSINE: rows
@@ -77,27 +77,27 @@ INCLUDE turned_row
     UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = WIDE_SPLAT(0.0f);
     UNROLL for (int r = 0; r < EACH; ++r) most[r] = -3.4028234e38f;
     UNROLL for (int r = 0; r < EACH; ++r) whole[r] = 0.0f;
-    for (int first_key = begin; first_key < keys; first_key += 64) {
-        for (int at = me; at < 64 * DEPTH4; at += GROUP) {
+    for (int first_key = begin; first_key < keys; first_key += KEYS) {
+        for (int at = me; at < KEYS * DEPTH4; at += GROUP) {
             const int key = at / DEPTH4;
             const int from = k_from + PLACED(IMIN(first_key + key, keys - 1)) * k_row;
             WIDE4 value = TO_WIDE4(LOAD_k(from + at % DEPTH4));
             DIVIDED(value, LOAD_k, from, 1.0f);
-            tile[at % DEPTH4 * 65 + key % 4 * 16 + key / 4] = value;
+            tile[at % DEPTH4 * (KEYS + 1) + key % 4 * (KEYS / 4) + key / 4] = value;
         }
         BARRIER;
         const int left_keys = keys - first_key;
         WIDE4 score[SCORES];
-        UNROLL for (int h = 0; h < 2; ++h) {
+        UNROLL for (int h = 0; h < HALVES; ++h) {
             UNROLL for (int r = 0; r < EACH; ++r) score[h * EACH + r] = WIDE_SPLAT(0.0f);
             if (h == 0 || left_keys > 32) {
                 for (int first = 0; first < DEPTH4; first += STEPS) {
                     UNROLL for (int step = 0; step < STEPS; ++step) {
                         const int d = first + step;
-                        const WIDE4 k0 = tile[d * 65 + h * 8 + tx];
-                        const WIDE4 k1 = tile[d * 65 + 16 + h * 8 + tx];
-                        const WIDE4 k2 = tile[d * 65 + 32 + h * 8 + tx];
-                        const WIDE4 k3 = tile[d * 65 + 48 + h * 8 + tx];
+                        const WIDE4 k0 = tile[d * (KEYS + 1) + h * 8 + tx];
+                        const WIDE4 k1 = tile[d * (KEYS + 1) + 1 * (KEYS / 4) + h * 8 + tx];
+                        const WIDE4 k2 = tile[d * (KEYS + 1) + 2 * (KEYS / 4) + h * 8 + tx];
+                        const WIDE4 k3 = tile[d * (KEYS + 1) + 3 * (KEYS / 4) + h * 8 + tx];
                         UNROLL for (int r = 0; r < EACH; ++r) {
                             const WIDE4 left = tile_q[d * PITCH_Q + r * GY + ty];
                             WIDE4 sum = score[h * EACH + r];
@@ -139,7 +139,10 @@ INCLUDE turned_row
             }
         }
         UNROLL for (int r = 0; r < EACH; ++r) {
-            WIDE4 top = MAX(score[r], score[EACH + r]);
+            WIDE4 top = score[r];
+#if HALVES > 1
+            top = MAX(top, score[EACH + r]);
+#endif
             meeting[(r * GY + ty) * 8 + tx] = MAX(MAX(top.x, top.y), MAX(top.z, top.w));
         }
         BARRIER;
@@ -148,24 +151,24 @@ INCLUDE turned_row
             for (int i = 0; i < 8; ++i) now = MAX(now, meeting[(r * GY + ty) * 8 + i]);
             const float factor = EXP(most[r] - now);
             most[r] = now;
-            WIDE4 first = EXP(score[r] - WIDE_SPLAT(now));
-            WIDE4 second = EXP(score[EACH + r] - WIDE_SPLAT(now));
+            WIDE4 all = WIDE_SPLAT(0.0f);
+            UNROLL for (int h = 0; h < HALVES; ++h) {
+                WIDE4 part = EXP(score[h * EACH + r] - WIDE_SPLAT(now));
 #ifdef BIASED
-            ONLY_THERE(first, left_keys - 4 * tx);
-            ONLY_THERE(second, left_keys - 32 - 4 * tx);
+                ONLY_THERE(part, left_keys - h * 32 - 4 * tx);
 #endif
-            weight[(r * GY + ty) * 17 + tx] = first;
-            weight[(r * GY + ty) * 17 + 8 + tx] = second;
-            const WIDE4 both = first + second;
-            whole[r] = whole[r] * factor + (both.x + both.y + both.z + both.w);
+                weight[(r * GY + ty) * (KEYS / 4 + 1) + h * 8 + tx] = part;
+                all += part;
+            }
+            whole[r] = whole[r] * factor + (all.x + all.y + all.z + all.w);
             UNROLL for (int j = 0; j < OUT; ++j) sums[r * OUT + j] *= WIDE_SPLAT(factor);
         }
-        for (int at = me; at < 64 * COLUMNS4; at += GROUP) {
+        for (int at = me; at < KEYS * COLUMNS4; at += GROUP) {
             const int key = IMIN(first_key + at / COLUMNS4, keys - 1);
             tile[at] = TO_WIDE4(LOAD_v(v_from + PLACED(key) * v_row + at % COLUMNS4));
         }
         BARRIER;
-        const int fours = IMIN(16, (left_keys + 3) / 4);
+        const int fours = IMIN(KEYS / 4, (left_keys + 3) / 4);
         for (int key4 = 0; key4 < fours; ++key4) {
             UNROLL for (int j = 0; j < OUT; ++j) {
                 const int column = IMIN(tx + 8 * j, COLUMNS4 - 1);
@@ -174,7 +177,7 @@ INCLUDE turned_row
                 const WIDE4 v2 = tile[(4 * key4 + 2) * COLUMNS4 + column];
                 const WIDE4 v3 = tile[(4 * key4 + 3) * COLUMNS4 + column];
                 UNROLL for (int r = 0; r < EACH; ++r) {
-                    const WIDE4 p = weight[(r * GY + ty) * 17 + key4];
+                    const WIDE4 p = weight[(r * GY + ty) * (KEYS / 4 + 1) + key4];
                     WIDE4 sum = sums[r * OUT + j];
                     sum = MAD(WIDE_SPLAT(p.x), v0, sum);
                     sum = MAD(WIDE_SPLAT(p.y), v1, sum);

@@ -10,7 +10,7 @@ from kernels.ir.graph import Node
 from kernels.lower.gpu.bodies import body
 from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.layout import plain, single
-from kernels.options import Options
+from kernels.options import Limits, Options
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result
 from kernels.source.tile import Tile, derived
 
@@ -25,8 +25,8 @@ from .attention_registers import (
 
 _UNITS = 64
 """Compute units where the device does not tell."""
-_ACROSS, _KEYS = 8, 64
-"""Work-items along the keys, each of twice four; keys a turn."""
+_ACROSS, _HALF = 8, 32
+"""Work-items along the keys, and the keys of which each has four."""
 _LARGE, _NARROW, _VULKAN, _SMALL = ((8, 5), (8, 6), (8, 4)), (8, 7), (16, 3), (8, 2)
 """Work-items along the rows, and rows of each: on a device with memory of its own (narrow: short rows), and
 elsewhere."""
@@ -36,13 +36,19 @@ _STEPS = 4
 
 @dataclass(frozen=True)
 class AttentionTile(Tile):
-    """`gy` x 8 work-items, each `each` rows; vectors of a row of q and k, and of v; of the first `steps` at once."""
+    """`gy` x 8 work-items, each `each` rows; vectors of a row of q and k, and of v; of the first `steps` at once;
+    `halves` times 32 keys a turn."""
 
     gy: int
     each: int
     depth4: int
     columns4: int
     steps: int = 1
+    halves: int = 2
+
+    @derived
+    def keys(self) -> int:
+        return _HALF * self.halves
 
     @derived
     def group(self) -> int:
@@ -64,11 +70,11 @@ class AttentionTile(Tile):
     @derived
     def local_kv(self) -> int:
         """Vectors of keys, one more a row, against conflicts of banks; or of values, which need none."""
-        return max(self.depth4 * (_KEYS + 1), _KEYS * self.columns4)
+        return max(self.depth4 * (self.keys + 1), self.keys * self.columns4)
 
     @derived
     def local_weight(self) -> int:
-        return self.tile_rows * (_KEYS // 4 + 1)
+        return self.tile_rows * (self.keys // 4 + 1)
 
     @derived
     def local_meeting(self) -> int:
@@ -86,7 +92,7 @@ class AttentionTile(Tile):
 
     @derived
     def scores(self) -> int:
-        return 2 * self.each
+        return self.halves * self.each
 
     @property
     def local_bytes(self) -> int:
@@ -141,9 +147,7 @@ def cached_tile(context: GpuContext, node: Node) -> tuple[Kernel, CachedTile | C
     if in_registers is not None:
         return CACHED_REGISTER_KERNEL, CachedRegisterTile(**vars(in_registers), half4=half4)
     tile = _tile(context, sizes, depth, columns)
-    if group_conflict(context.limits, group=tile.group, local_bytes=tile.local_bytes) is not None:
-        return None
-    return CACHED_KERNEL, CachedTile(**vars(tile), half4=half4)
+    return (CACHED_KERNEL, CachedTile(**vars(tile), half4=half4)) if _fits(context.limits, tile) else None
 
 
 def lower_attention(context: GpuContext, node: Node) -> None:
@@ -195,15 +199,19 @@ def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, AttentionTile | Re
 
 
 def _tile(context: GpuContext, sizes: Sequence[int], depth: int, columns: int) -> AttentionTile:
-    """Return a large tile where those of all heads of a batch fill the device."""
-    (batch, heads, rows), limits = sizes, context.limits
-    large, small = (
-        AttentionTile(gy, each, depth // 4, columns // 4, _STEPS if large and depth % (4 * _STEPS) == 0 else 1)
-        for large, (gy, each) in ((True, _large(rows, columns, context.options)), (False, _SMALL))
-    )
+    """Return a large tile where those of all heads of a batch fill the device; else a small one, with fewer keys a
+    turn where local memory has no room for more."""
+    (batch, heads, rows), limits, short = sizes, context.limits, (depth // 4, columns // 4)
+    large = AttentionTile(*_large(rows, columns, context.options), *short, _STEPS if depth % (4 * _STEPS) == 0 else 1)
+    small = AttentionTile(*_SMALL, *short)
     busy = batch * heads * -(-rows // large.tile_rows) >= 2 * (limits.compute_units or _UNITS)
-    enough = group_conflict(limits, group=large.group, local_bytes=large.local_bytes) is None
-    return large if busy and enough and limits.local_bytes and not limits.unified_memory else small
+    if busy and _fits(limits, large) and limits.local_bytes and not limits.unified_memory:
+        return large
+    return small if _fits(limits, small) else replace(small, halves=1)
+
+
+def _fits(limits: Limits, tile: AttentionTile) -> bool:
+    return group_conflict(limits, group=tile.group, local_bytes=tile.local_bytes) is None
 
 
 def _large(rows: int, columns: int, options: Options) -> tuple[int, int]:
