@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "system/clock.h"
-#include "battery.h"
+#include "readings.h"
 
 namespace pocketfarm {
 namespace {

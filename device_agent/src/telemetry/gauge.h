@@ -1,10 +1,8 @@
 // All that a `power` event says.
 #pragma once
 
-#include "battery.h"
+#include "readings.h"
 #include "busy.h"
-#include "clocks.h"
-#include "skin.h"
 
 namespace pocketfarm {
 

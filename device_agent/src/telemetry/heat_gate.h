@@ -1,9 +1,8 @@
 // Says when the phone has become too hot to go on.
 #pragma once
 
-#include "battery.h"
+#include "readings.h"
 #include "journal/journal.h"
-#include "skin.h"
 
 namespace pocketfarm {
 

@@ -6,7 +6,7 @@
 
 #include "journal/journal.h"
 #include "gauge.h"
-#include "rails.h"
+#include "readings.h"
 #include "timer.h"
 
 namespace pocketfarm {

@@ -1,4 +1,4 @@
-#include "opencl.h"
+#include "backends/open.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "vulkan.h"
+#include "backends/open.h"
 
 #include <optional>
 

@@ -1,0 +1,80 @@
+// What is read below `sysroot` while something runs: fuel gauge, rails, skin, clocks.
+#pragma once
+
+#include "node.h"
+
+namespace pocketfarm {
+
+// The battery's fuel gauge.
+struct Battery {
+  Node current, voltage, temp, charge, status;
+
+  // What can be read below `sysroot`/sys/class/power_supply.
+  static Battery open(const std::string& sysroot);
+  // Fields of a `power` event; the current first, at once followed by its voltage.
+  void read(JsonObject& fields) const;
+};
+
+// On-device power monitor: energy counters of rails.
+class Rails {
+ public:
+  // The IIO devices whose name ends with -odpm and whose counters are readable.
+  static Rails open(const std::string& sysroot);
+  explicit operator bool() const { return !monitors_.empty(); }
+  // Fields of a `rails` event.
+  JsonObject read() const;
+
+ private:
+  struct Monitor {
+    std::string name;
+    Node energy;
+  };
+  std::vector<Monitor> monitors_;
+};
+
+// Temperature of the phone's skin.
+class Skin {
+ public:
+  // The first readable thermal zone whose type names the skin.
+  static Skin open(const std::string& sysroot);
+  void read(JsonObject& fields) const;
+  // Tenths of a degree Celsius.
+  std::optional<int64_t> tenths() const;
+
+ private:
+  Node temp_;
+};
+
+// Clocks of the graphics, what the system allows them, and how busy they are.
+class GpuClock {
+ public:
+  static GpuClock open(const std::string& sysroot);
+  explicit operator bool() const { return static_cast<bool>(now_); }
+  void read(JsonObject& fields) const;
+
+ private:
+  Node now_, cap_, percent_, ticks_;
+};
+
+// Cores whose clock is readable. Cores of one cluster share a node, which is read once.
+class CpuClocks {
+ public:
+  static CpuClocks open(const std::string& sysroot);
+  explicit operator bool() const { return !policies_.empty(); }
+  void read(JsonObject& fields) const;
+
+ private:
+  struct Policy {
+    std::string folder;
+    Node now, cap;
+  };
+  std::vector<Policy> policies_;
+  std::vector<size_t> policy_of_;  // by core
+};
+
+// The core for a thread that must not disturb: the last of the slowest among those that we may use.
+int quiet_core();
+// Those that we may use, the fastest first, those of one speed rising.
+std::vector<int> fast_cores();
+
+}  // namespace pocketfarm
