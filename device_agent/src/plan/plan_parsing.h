@@ -1,10 +1,32 @@
 // The parts of plan.json and how they fit each other; each function throws PlanFault at the Reader's path.
 #pragma once
 
+#include <string>
+#include <unordered_map>
+
 #include "plan.h"
-#include "plan_names.h"
+#include "system/json_reader.h"
 
 namespace pocketfarm {
+
+// Indices of named parts; refuses a name that comes twice.
+class Names {
+ public:
+  explicit Names(const char* what) : what_(what) {}
+
+  void add(const Reader& id) {
+    if (!index_.emplace(id.text(), index_.size()).second) id.fail(std::string("a second ") + what_ + " of this id");
+  }
+  size_t find(const Reader& id) const {
+    const auto found = index_.find(id.text());
+    if (found == index_.end()) id.fail(std::string("no ") + what_ + " `" + id.text() + "` in this plan");
+    return found->second;
+  }
+
+ private:
+  const char* what_;
+  std::unordered_map<std::string, size_t> index_;
+};
 
 // A program without a part for the plan's API, a file that the plan does not list, numbers out of range are faults.
 Program parse_program(const Reader& json, const Plan& plan);

@@ -77,4 +77,47 @@ int quiet_core();
 // Those that we may use, the fastest first, those of one speed rising.
 std::vector<int> fast_cores();
 
+// How busy the processors are, and how much of that is ours.
+class Busy {
+ public:
+  // Below a sysroot its own /proc/stat, where there is one.
+  static Busy open(const std::string& sysroot);
+  // Shares since the reading that told them last; at most every 100 ms, for the kernel counts in ticks of 10 ms and
+  // takes longer to print them than all other nodes.
+  void read(JsonObject& fields);
+
+ private:
+  struct Ticks {
+    int64_t t_ns = 0, total = 0, busy = 0, own = 0;
+  };
+  std::optional<Ticks> now() const;
+
+  Node all_, own_;
+  std::optional<Ticks> before_;
+};
+
+// All that a `power` event says.
+struct Gauge {
+  Battery battery;
+  GpuClock gpu;
+  CpuClocks cpus;
+  Skin skin;
+  Busy busy;
+
+  static Gauge open(const std::string& sysroot) {
+    return {Battery::open(sysroot), GpuClock::open(sysroot), CpuClocks::open(sysroot), Skin::open(sysroot),
+            Busy::open(sysroot)};
+  }
+  // The battery first: nothing that is read before it makes it late.
+  JsonObject read() {
+    JsonObject fields;
+    battery.read(fields);
+    gpu.read(fields);
+    cpus.read(fields);
+    skin.read(fields);
+    busy.read(fields);
+    return fields;
+  }
+};
+
 }  // namespace pocketfarm

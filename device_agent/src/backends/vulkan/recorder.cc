@@ -3,7 +3,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "barrier.h"
+#include "device.h"
 #include "ordering/hazards.h"
 
 namespace pocketfarm::vulkan {

@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "barrier.h"
 #include "device.h"
 #include "library.h"
 #include "memory.h"
