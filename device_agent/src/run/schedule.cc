@@ -8,7 +8,7 @@
 #include "device/affinity.h"
 #include "system/clock.h"
 #include "phase.h"
-#include "telemetry/discharging.h"
+#include "telemetry/gates.h"
 #include "telemetry/sampler.h"
 
 namespace pocketfarm {

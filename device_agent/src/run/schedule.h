@@ -4,7 +4,7 @@
 #include "system/args.h"
 #include "device/environment.h"
 #include "journal/journal.h"
-#include "telemetry/heat_gate.h"
+#include "telemetry/gates.h"
 
 namespace pocketfarm {
 

@@ -1,4 +1,4 @@
-#include "discharging.h"
+#include "gates.h"
 
 #include <algorithm>
 #include <optional>

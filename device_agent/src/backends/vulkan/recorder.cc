@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "device.h"
-#include "ordering/hazards.h"
+#include "ordering/order.h"
 
 namespace pocketfarm::vulkan {
 
