@@ -159,7 +159,7 @@ _CROWDED = {
         "orchestrator/model/experiment",  # a file is a part of an experiment's file
     ),
     16: (
-        *("device_agent/src/backends/cpu/nc16", "device_agent/src/run"),
+        "device_agent/src/backends/cpu/nc16",
         *("orchestrator", "workers"),
         "orchestrator/scheduling",  # the history of devices is a look of its own in the turn
     ),

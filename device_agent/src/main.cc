@@ -10,17 +10,12 @@
 
 #include "device/affinity.h"
 #include "system/args.h"
-#include "run/burn.h"
+#include "run/commands.h"
 #include "system/clock.h"
 #include "process/child.h"
 #include "process/detach.h"
-#include "run/exec.h"
 #include "device/environment.h"
-#include "journal/follow.h"
 #include "journal/journal.h"
-#include "run/probe.h"
-#include "run/runner.h"
-#include "run/serve.h"
 #include "process/stop.h"
 #include "process/watchdog.h"
 

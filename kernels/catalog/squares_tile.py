@@ -18,23 +18,9 @@ class SquaresTile(Tile):
     cv: int
     depth: int
 
-    @derived
-    def tile_rows4(self) -> int:
-        return self.gy * self.rv
-
-    @derived
-    def tile_columns4(self) -> int:
-        return self.gx * self.cv
-
-    @derived
-    def tile_depth(self) -> int:
-        return 4 * self.depth
-
-    @derived
-    def pitch(self) -> int:
-        """Vectors of a row of the left operand, one more than it has, against conflicts of banks."""
-        return self.tile_rows4 + 1
-
-    @derived
-    def sums(self) -> int:
-        return 4 * self.rv * self.cv
+    tile_rows4 = derived(lambda tile: tile.gy * tile.rv)
+    tile_columns4 = derived(lambda tile: tile.gx * tile.cv)
+    tile_depth = derived(lambda tile: 4 * tile.depth)
+    pitch = derived(lambda tile: tile.tile_rows4 + 1)
+    """Vectors of a row of the left operand, one more than it has, against conflicts of banks."""
+    sums = derived(lambda tile: 4 * tile.rv * tile.cv)

@@ -40,14 +40,6 @@ def _products(a: Bounds, b: Bounds) -> Bounds:
     return min(ends), max(ends)
 
 
-def _over(a: Bounds, b: Bounds) -> Bounds:
-    return ANY if b[0] <= 0 <= b[1] else times(a, (1 / b[1], 1 / b[0]))
-
-
-def _absolute(a: Bounds) -> Bounds:
-    return (0.0 if a[0] <= 0 <= a[1] else min(map(abs, a))), max(map(abs, a))
-
-
 def _rising(function: Callable[[float], float]) -> Callable[[Bounds], Bounds]:
     def ends(a: Bounds) -> Bounds:
         try:
@@ -113,14 +105,14 @@ FUNCTIONS: Mapping[str, Callable[..., Bounds]] = {
     "add": lambda a, b: widened(a[0] + b[0], a[1] + b[1]),
     "sub": lambda a, b: widened(a[0] - b[1], a[1] - b[0]),
     "mul": times,
-    "div": _over,
+    "div": lambda a, b: ANY if b[0] <= 0 <= b[1] else times(a, (1 / b[1], 1 / b[0])),
     "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
     "less": lambda *_: (0.0, 1.0),
     "equal": lambda *_: (0.0, 1.0),
     "select": lambda _, a, b: hull(a, b),
     "neg": lambda a: (-a[1], -a[0]),
-    "abs": _absolute,
+    "abs": lambda a: ((0.0 if a[0] <= 0 <= a[1] else min(map(abs, a))), max(map(abs, a))),
     "exp": _rising(exp),
     "sqrt": _rising(sqrt),
     "floor": lambda a: (_floor(a[0]), _floor(a[1])),

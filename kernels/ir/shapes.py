@@ -179,10 +179,6 @@ def _im2col(shapes: list[Shape], a: Attributes) -> Shape:
     return (n, c * prod(a["kernel"]), oh, ow)
 
 
-def _dense(shapes: list[Shape], _: Attributes) -> Shape:
-    return (shapes[0][0], shapes[1][1])
-
-
 def _matmul(shapes: list[Shape], _: Attributes) -> Shape:
     a, b = shapes
     if (a[:-2] != b[:-2] and len(b) > 2) or a[-1] != b[-2]:
@@ -195,10 +191,6 @@ def _pool(shapes: list[Shape], a: Attributes) -> Shape:
     _at_least(1, a, "kernel", "strides")
     _at_least(0, a, "pads")
     return (n, c, *window_shape((h, w), a["kernel"], a["strides"], a["pads"], ceil=a["ceil"]))
-
-
-def _global_pool(shapes: list[Shape], _: Attributes) -> Shape:
-    return (*shapes[0][:2], 1, 1)
 
 
 def _concat(shapes: list[Shape], a: Attributes) -> Shape:
@@ -348,11 +340,11 @@ def _roi_align(shapes: list[Shape], a: Attributes) -> Shape:
 _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "conv": _conv,
     "im2col": _im2col,
-    "dense": _dense,
+    "dense": lambda shapes, _: (shapes[0][0], shapes[1][1]),
     "matmul": _matmul,
     "max_pool": _pool,
     "average_pool": _pool,
-    "global_average_pool": _global_pool,
+    "global_average_pool": lambda shapes, _: (*shapes[0][:2], 1, 1),
     "concat": _concat,
     "add": _binary,
     "mul": _binary,

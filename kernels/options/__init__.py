@@ -1,4 +1,4 @@
-"""The choices of a compilation. A field made by `axis` is an axis of experiments."""
+"""The choices of a compilation. A field made by `axis`, or `gpu_axis`, is an axis of experiments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from kernels.ir.fusion import FUSIONS, fusion_words, fusions, why_no_fusions
 from kernels.ir.placement import APART, KINDS, placement_words, why_no_placement
 
-from .axis import GPU, axes_of, axis
+from .axis import GPU, axes_of, axis, gpu_axis
 
 Backend = Literal["opencl", "vulkan", "cpu"]
 Precision = Literal["fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic", "int8"]
@@ -102,35 +102,31 @@ class Options:
         ),
         page="cpu-threads-and-streams.md",
     )
-    granularity: int = axis(
+    granularity: int = gpu_axis(
         0,
         "outputs per work-item of a convolution (g of study S). For `dot` the channels over it are a multiple of 4. "
         "For `dot_uneven` it is any number, for `direct`, `window` and `pointwise` a multiple of 4",
         unset="chosen by shape",
         bounds=(1, MAX_GRANULARITY),
-        backends=GPU,
         conflict=granularity_conflict,
         unused=_scalar,
     )
-    pixels: int = axis(
+    pixels: int = gpu_axis(
         0,
         "adjacent pixels per work-item of a convolution; 1 gives the kernel of study S",
         unset="1 with a granularity, else chosen by shape",
         bounds=(1, MAX_PIXELS),
-        backends=GPU,
         unused=_scalar,
     )
-    product: str = axis(
+    product: str = gpu_axis(
         "auto",
         "algorithm of matrix products (`dense`, `matmul`), optionally with its tile: `blocked 16x32`",
         names=dict.fromkeys(GPU, "kernels.catalog.product:ALGORITHMS"),
-        backends=GPU,
     )
-    transpose: str = axis(
+    transpose: str = gpu_axis(
         "auto",
         "algorithm of transpositions, optionally with its tile: `tiled 32x8`",
         names=dict.fromkeys(GPU, "kernels.catalog.transposition:ALGORITHMS"),
-        backends=GPU,
     )
     threads: int = axis(
         0,
@@ -146,12 +142,11 @@ class Options:
         parse=fusion_words,
         refuse=why_no_fusions,
     )
-    on_cpu: str = axis(
+    on_cpu: str = gpu_axis(
         "none",
         "part of the network that the CPU computes: `none`, `after LAYER`, `until LAYER`, `layers FIRST..LAST`, "
         "or kinds of layers joined by `+`: "
         f"{', '.join(KINDS)}",
-        backends=GPU,
         parse=placement_words,
         refuse=why_no_placement,
         conflict=lambda on_cpu, algorithm: (
@@ -163,69 +158,59 @@ class Options:
     )
     keep_all: bool = False
     """Make every node's output an output of the plan (`farm infer --dump`); implies no fusion."""
-    memory_budget: int = axis(
+    memory_budget: int = gpu_axis(
         0,
         "device memory that a plan may use, e.g. `2 GB`; the axes below save memory; a plan that needs more is refused",
         unset="the device's",
         unit="B",
-        backends=GPU,
         page="memory.md",
     )
-    largest_object: int = axis(
+    largest_object: int = gpu_axis(
         0,
         "largest allocation of device memory that a plan may make, e.g. `1 GB`",
         unset="the device's",
         unit="B",
-        backends=GPU,
         page="memory.md",
     )
-    concat: ConcatMode = axis(
+    concat: ConcatMode = gpu_axis(
         "auto",
         "concatenated channels: `join` writes them into one tensor, `split` sums over the parts (study M); "
         "`auto`: `split` only if the memory budget needs it",
-        backends=GPU,
     )
-    in_place: bool = axis(
+    in_place: bool = gpu_axis(
         True,
         "whether results overwrite operands, and the nodes run in the order that needs least memory",
-        backends=GPU,
     )
-    order: OrderMode = axis(
+    order: OrderMode = gpu_axis(
         "auto",
         "order of the steps: `memory` needs least memory; `waves` groups steps that can run together, if it fits; "
         "`auto`: waves for GPUs through Vulkan",
-        backends=GPU,
     )
-    swap: SwapMode = axis(
+    swap: SwapMode = gpu_axis(
         "auto",
         "whether tensors wait in host memory: `auto`: only if the memory budget needs it; or `never`",
-        backends=GPU,
     )
-    pools: PoolMode = axis(
+    pools: PoolMode = gpu_axis(
         "auto",
         "memory of buffers: `offsets`: many in one allocation; `objects`: several use an allocation one after another",
-        backends=GPU,
     )
-    transfers: TransferMode = axis(
+    transfers: TransferMode = gpu_axis(
         "auto",
         "how the host accesses device memory: `copy`; `map`: inputs, outputs and weights in shared memory; "
         "`map_all`: activations, too (zero copy of study M). `auto` is `map` for inputs and outputs if host and device "
         "share memory",
-        backends=GPU,
         page="memory.md",
     )
-    workspace: int = axis(
+    workspace: int = gpu_axis(
         0,
         "workspace of Winograd convolutions, e.g. `64 MB`",
         unset="a sixteenth of the memory",
         unit="B",
-        backends=GPU,
         unused=_without_winograd,
     )
-    workspace_split: WorkspaceSplit = axis(
+    workspace_split: WorkspaceSplit = gpu_axis(
         "rows",
         "how a larger workspace is split: by `rows` of tiles, or by input `channels` (methods P and C of study M)",
-        backends=GPU,
         unused=_without_winograd,
     )
     tuned: Mapping[str, Choice] = field(default_factory=dict)

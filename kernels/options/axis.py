@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -120,6 +120,11 @@ def axis(default: Default, help: str, **facts: Any) -> Default:
     return field(default=default, metadata=MappingProxyType({_KEY: declared}))
 
 
+def gpu_axis(default: Default, help: str, **facts: Any) -> Default:
+    """The same of an axis that the CPU backend does not have."""
+    return axis(default, help, backends=GPU, **facts)
+
+
 def axes_of(options: type) -> dict[str, Axis]:
     """The axes among the fields of a dataclass, by name, in the order of their declaration."""
     hints = get_type_hints(options)
@@ -132,9 +137,4 @@ def axes_of(options: type) -> dict[str, Axis]:
 
 def _typed(declared: Axis, name: str, hint: Any) -> Axis:
     words = get_args(hint) if get_origin(hint) is Literal else ()
-    return Axis(**{**vars_of(declared), "name": name, "words": words, "type": str if words else hint})
-
-
-def vars_of(declared: Axis) -> dict[str, Any]:
-    """The declaration's own fields, what is derived left out."""
-    return {each.name: getattr(declared, each.name) for each in fields(declared)}
+    return replace(declared, name=name, words=words, type=str if words else hint)

@@ -62,10 +62,6 @@ def number_as(number: float, dtype: np.dtype[Any]) -> Any:
     return dtype.type(int(min(max(number, limits.min), limits.max)))
 
 
-def _quotient(a: AnyArray, b: AnyArray) -> AnyArray:
-    return np.floor_divide(a - np.fmod(a, b), b)
-
-
 def _power(a: AnyArray, b: AnyArray) -> AnyArray:
     ones = np.where(b % 2 == 0, 1, a) * (np.abs(a) == 1)
     return np.where(b < 0, ones, np.power(a, np.maximum(b, 0)))
@@ -82,7 +78,7 @@ def _last_bits(kind: str) -> Callable[[AnyArray], AnyArray]:
 
 
 WHOLE: dict[str, Callable[..., Any]] = {
-    "div": _quotient,
+    "div": lambda a, b: np.floor_divide(a - np.fmod(a, b), b),
     "remainder": np.fmod,
     "pow": _power,
     "shift_left": np.left_shift,

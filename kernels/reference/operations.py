@@ -69,14 +69,6 @@ def _dense(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     return activate(out if bias is None else out + bias, node.attributes.get("activation"))
 
 
-def _matmul(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
-    return times(inputs[0], inputs[1])
-
-
-def _activation(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
-    return activate(inputs[0], activation_of(node))
-
-
 def _max_pool(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
     a = node.attributes
     return pooling.max_pool(inputs[0], shape, a["kernel"], a["strides"], a["pads"])
@@ -91,18 +83,6 @@ def _average_pool(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
 def _global_average_pool(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
     out: AnyArray = inputs[0].mean(axis=(2, 3), keepdims=True)
     return out
-
-
-def _concat(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
-    return np.concatenate(inputs, axis=node.attributes["axis"])
-
-
-def _add(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
-    return activate(inputs[0] + inputs[1], node.attributes.get("activation"))
-
-
-def _mul(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
-    return activate(inputs[0] * inputs[1], node.attributes.get("activation"))
 
 
 def _affine(node: Node, inputs: Inputs, __: Shape) -> AnyArray:
@@ -145,10 +125,6 @@ def _reshape(_: Node, inputs: Inputs, shape: Shape) -> AnyArray:
     return out
 
 
-def _transpose(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
-    return np.transpose(inputs[0], node.attributes["perm"])
-
-
 def _slice(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     a = node.attributes
     return np.take(inputs[0], range(a["start"], a["stop"]), a["axis"])
@@ -162,10 +138,6 @@ def _pad(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
 def _resize(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     a = node.attributes
     return resampling.resize(inputs[0], a["size"], a["mode"], a["coordinates"])
-
-
-def _map(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
-    return compute(node.attributes["expression"], inputs, shape)
 
 
 def _take(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
@@ -254,24 +226,24 @@ OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "conv": _conv,
     "im2col": _im2col,
     "dense": _dense,
-    "matmul": _matmul,
-    **dict.fromkeys(ACTIVATIONS, _activation),
+    "matmul": lambda _, inputs, __: times(inputs[0], inputs[1]),
+    **dict.fromkeys(ACTIVATIONS, lambda node, inputs, _: activate(inputs[0], activation_of(node))),
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": _global_average_pool,
-    "concat": _concat,
-    "add": _add,
-    "mul": _mul,
+    "concat": lambda node, inputs, _: np.concatenate(inputs, axis=node.attributes["axis"]),
+    "add": lambda node, inputs, _: activate(inputs[0] + inputs[1], node.attributes.get("activation")),
+    "mul": lambda node, inputs, _: activate(inputs[0] * inputs[1], node.attributes.get("activation")),
     "affine": _affine,
     "instance_norm": _instance_norm,
     "softmax": _softmax,
     "lrn": _lrn,
     "reshape": _reshape,
-    "transpose": _transpose,
+    "transpose": lambda node, inputs, _: np.transpose(inputs[0], node.attributes["perm"]),
     "slice": _slice,
     "pad": _pad,
     "resize": _resize,
-    "map": _map,
+    "map": lambda node, inputs, shape: compute(node.attributes["expression"], inputs, shape),
     "take": _take,
     "gather": _gather,
     "put_rows": _put_rows,

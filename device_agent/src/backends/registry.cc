@@ -1,9 +1,6 @@
 #include <algorithm>
 
-#include "backend.h"
-#include "backends/cpu/cpu.h"
-#include "backends/opencl/opencl.h"
-#include "backends/vulkan/vulkan.h"
+#include "open.h"
 
 namespace pocketfarm {
 

@@ -1,4 +1,4 @@
-#include "follow.h"
+#include "journal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -63,4 +63,8 @@ class Journal {
   Status failed_;
 };
 
+// Waits until another run's journal has no writer, without looking again and again, at most `wait_ms`; then writes the file's
+// bytes from `offset` on to standard output. True where it has ended: its lock on the journal goes with it, however it ended.
+Result<bool> follow_journal(const std::string& path, int64_t offset, int wait_ms);
+
 }  // namespace pocketfarm

@@ -1,4 +1,4 @@
-#include "accesses.h"
+#include "order.h"
 
 namespace pocketfarm {
 namespace {

@@ -1,8 +1,6 @@
-#include "lanes.h"
+#include "order.h"
 
 #include <algorithm>
-
-#include "accesses.h"
 
 namespace pocketfarm {
 namespace {

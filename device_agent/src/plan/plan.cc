@@ -2,12 +2,7 @@
 #include "plan.h"
 
 #include "system/json_reader.h"
-#include "plan_check.h"
-#include "plan_hash.h"
-#include "plan_names.h"
-#include "plan_program.h"
-#include "plan_stages.h"
-#include "plan_steps.h"
+#include "plan_parsing.h"
 
 namespace pocketfarm {
 namespace {

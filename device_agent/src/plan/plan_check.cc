@@ -1,4 +1,4 @@
-#include "plan_check.h"
+#include "plan_parsing.h"
 
 namespace pocketfarm {
 namespace {

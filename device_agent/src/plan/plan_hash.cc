@@ -1,4 +1,4 @@
-#include "plan_hash.h"
+#include "plan_parsing.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "plan_program.h"
+#include "plan_parsing.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "plan_stages.h"
+#include "plan_parsing.h"
 
 #include <limits>
 

@@ -1,10 +1,7 @@
-#include "plan_steps.h"
+#include "plan_parsing.h"
 
 #include <cmath>
 #include <limits>
-
-#include "plan_check.h"
-#include "plan_program.h"
 
 namespace pocketfarm {
 namespace {

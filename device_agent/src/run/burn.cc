@@ -1,4 +1,4 @@
-#include "burn.h"
+#include "commands.h"
 
 #include <atomic>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "exec.h"
+#include "commands.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,7 +7,6 @@
 #include "device/affinity.h"
 #include "device/slot.h"
 #include "journal/setup_log.h"
-#include "samples.h"
 #include "schedule.h"
 #include "process/child.h"
 #include "system/clock.h"

@@ -1,7 +1,6 @@
 #include "open_device.h"
 
-#include "backends/anew/anew.h"
-#include "backends/mixed/mixed.h"
+#include "backends/open.h"
 #include "device/affinity.h"
 #include "journal/setup_log.h"
 #include "checkpoint.h"

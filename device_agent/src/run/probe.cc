@@ -1,4 +1,4 @@
-#include "probe.h"
+#include "commands.h"
 
 #include "backends/backend.h"
 

@@ -1,4 +1,4 @@
-#include "runner.h"
+#include "commands.h"
 
 #include "generation.h"
 #include "open_device.h"

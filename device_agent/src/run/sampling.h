@@ -6,7 +6,7 @@
 #include "backends/backend.h"
 #include "journal/journal.h"
 #include "outputs.h"
-#include "samples.h"
+#include "schedule.h"
 
 namespace pocketfarm {
 

@@ -1,19 +1,35 @@
 #include "schedule.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <optional>
 
 #include "device/affinity.h"
 #include "system/clock.h"
 #include "phase.h"
-#include "stability.h"
-#include "telemetry/discharging.h"
-#include "telemetry/heat_gate.h"
+#include "telemetry/gates.h"
 #include "telemetry/sampler.h"
 
 namespace pocketfarm {
 namespace {
+
+// The last five durations tell when a warm-up is over.
+class Stability {
+ public:
+  void add(int64_t duration_ns) { last_[count_++ % last_.size()] = duration_ns; }
+  // Largest less smallest, over the median; infinite of less than five.
+  double spread() const {
+    if (count_ < last_.size()) return 1e9;
+    auto sorted = last_;
+    std::sort(sorted.begin(), sorted.end());
+    return static_cast<double>(sorted.back() - sorted.front()) / static_cast<double>(std::max<int64_t>(sorted[2], 1));
+  }
+
+ private:
+  std::array<int64_t, 5> last_{};
+  size_t count_ = 0;
+};
 
 constexpr int64_t kMs = 1'000'000;
 constexpr int kMoreAtLeast = 30;  // inferences beyond the asked warm-up, or so many times it, until it must be stable

@@ -1,4 +1,4 @@
-#include "serve.h"
+#include "commands.h"
 
 #include <unistd.h>
 

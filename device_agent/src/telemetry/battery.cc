@@ -1,4 +1,4 @@
-#include "battery.h"
+#include "readings.h"
 
 namespace pocketfarm {
 namespace {

@@ -1,4 +1,4 @@
-#include "busy.h"
+#include "readings.h"
 
 #include <algorithm>
 #include <cstdio>

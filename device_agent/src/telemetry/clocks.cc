@@ -1,4 +1,4 @@
-#include "clocks.h"
+#include "readings.h"
 
 #include <algorithm>
 #include <climits>

@@ -1,10 +1,10 @@
-#include "discharging.h"
+#include "gates.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "system/clock.h"
-#include "battery.h"
+#include "readings.h"
 
 namespace pocketfarm {
 namespace {

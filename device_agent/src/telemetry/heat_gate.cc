@@ -1,4 +1,4 @@
-#include "heat_gate.h"
+#include "gates.h"
 
 #include <cstdio>
 

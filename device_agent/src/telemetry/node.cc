@@ -1,4 +1,4 @@
-#include "node.h"
+#include "readings.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "rails.h"
+#include "readings.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -5,11 +5,23 @@
 #include <thread>
 
 #include "journal/journal.h"
-#include "gauge.h"
-#include "rails.h"
-#include "timer.h"
+#include "system/files.h"
+#include "readings.h"
 
 namespace pocketfarm {
+
+// Waits for absolute times of CLOCK_BOOTTIME, until it is told to stop.
+class Timer {
+ public:
+  Timer();
+  // From any thread: `wait_until` returns false from now on.
+  void stop();
+  bool wait_until(int64_t deadline_ns) const;
+
+ private:
+  Descriptor stop_;
+  Descriptor alarm_;  // exact; poll's own timeout is late by a share of it. Absent in kernels before 3.15.
+};
 
 // Samples from construction to destruction, and says then with a `sampler` event how it went. The first reading is
 // done when the constructor returns, the last one is the destructor's.

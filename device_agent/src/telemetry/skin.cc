@@ -1,4 +1,4 @@
-#include "skin.h"
+#include "readings.h"
 
 #include <algorithm>
 #include <cctype>

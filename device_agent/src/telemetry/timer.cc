@@ -1,4 +1,4 @@
-#include "timer.h"
+#include "sampler.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

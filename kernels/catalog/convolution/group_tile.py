@@ -59,73 +59,26 @@ class GroupTile(Tile):
     def fetched(self) -> int:
         return self.loads_src + self.loads_weight
 
-    @derived
-    def group(self) -> int:
-        """Work-items of a part."""
-        return self.tx * self.ty
-
-    @derived
-    def tile_pixels(self) -> int:
-        return self.tx * self.tp
-
-    @derived
-    def tile_vectors(self) -> int:
-        return self.ty * self.tv
-
-    @derived
-    def tile_depth(self) -> int:
-        return 4 * self.depth
-
-    @derived
-    def square(self) -> int:
-        return int(self.tp % 4 == 0)
-
-    @derived
-    def pixel_vectors(self) -> int:
-        return max(1, self.tp // 4)
-
-    @derived
-    def sums(self) -> int:
-        return self.tp * self.tv
-
-    @derived
-    def loads_src(self) -> int:
-        return self.half_src // self.group
-
-    @derived
-    def loads_weight(self) -> int:
-        return -(-self.half_weight // self.group)
-
-    @derived
-    def pixel_slots(self) -> int:
-        return max(1, self.tile_pixels // self.group)
-
-    @derived
-    def stack_slots(self) -> int:
-        return self.loads_src // self.pixel_slots
-
-    @derived
-    def stack_step(self) -> int:
-        return max(1, self.group // self.tile_pixels)
-
-    @derived
-    def half_src(self) -> int:
-        """Vectors of a stage of the source."""
-        return self.tile_pixels * self.depth
-
-    @derived
-    def half_weight(self) -> int:
-        """Vectors of a stage of the weights."""
-        return 4 * self.tile_vectors * self.depth
-
-    @derived
-    def local_src(self) -> int:
-        """Two stages of every part; afterwards the sums of all parts but one."""
-        return max(2 * self.half_src * self.split, (self.split - 1) * self.sums * self.group)
-
-    @derived
-    def local_weight(self) -> int:
-        return 2 * self.half_weight * self.split
+    group = derived(lambda tile: tile.tx * tile.ty)
+    """Work-items of a part."""
+    tile_pixels = derived(lambda tile: tile.tx * tile.tp)
+    tile_vectors = derived(lambda tile: tile.ty * tile.tv)
+    tile_depth = derived(lambda tile: 4 * tile.depth)
+    square = derived(lambda tile: int(tile.tp % 4 == 0))
+    pixel_vectors = derived(lambda tile: max(1, tile.tp // 4))
+    sums = derived(lambda tile: tile.tp * tile.tv)
+    loads_src = derived(lambda tile: tile.half_src // tile.group)
+    loads_weight = derived(lambda tile: -(-tile.half_weight // tile.group))
+    pixel_slots = derived(lambda tile: max(1, tile.tile_pixels // tile.group))
+    stack_slots = derived(lambda tile: tile.loads_src // tile.pixel_slots)
+    stack_step = derived(lambda tile: max(1, tile.group // tile.tile_pixels))
+    half_src = derived(lambda tile: tile.tile_pixels * tile.depth)
+    """Vectors of a stage of the source."""
+    half_weight = derived(lambda tile: 4 * tile.tile_vectors * tile.depth)
+    """Vectors of a stage of the weights."""
+    local_src = derived(lambda tile: max(2 * tile.half_src * tile.split, (tile.split - 1) * tile.sums * tile.group))
+    """Two stages of every part; afterwards the sums of all parts but one."""
+    local_weight = derived(lambda tile: 2 * tile.half_weight * tile.split)
 
     @property
     def words(self) -> str:

@@ -25,24 +25,13 @@ class OutputTile(Tile):
     vectors: int
     lanes: int
 
-    @derived
-    def parts(self) -> int:
-        """Stacks of four channels of a vector."""
-        return self.lanes // 4
-
-    @derived
-    def stacks(self) -> int:
-        """Stacks of four channels."""
-        return self.vectors * self.parts
-
-    @derived
-    def sums(self) -> int:
-        return self.pixels * self.vectors
-
-    @derived
-    def weights(self) -> int:
-        """Vectors of weights of a tap and a stack of inputs."""
-        return 4 * self.vectors
+    parts = derived(lambda tile: tile.lanes // 4)
+    """Stacks of four channels of a vector."""
+    stacks = derived(lambda tile: tile.vectors * tile.parts)
+    """Stacks of four channels."""
+    sums = derived(lambda tile: tile.pixels * tile.vectors)
+    weights = derived(lambda tile: 4 * tile.vectors)
+    """Vectors of weights of a tap and a stack of inputs."""
 
     @property
     def words(self) -> str:

@@ -58,9 +58,7 @@ def sum_step(*, bias: bool, momentum: bool) -> Kernel:
 class Columns(SharedSum):
     """`cx` vectors of columns, the rows shared out over `ky` work-items each."""
 
-    @derived
-    def group(self) -> int:
-        return self.shared
+    group = derived(lambda tile: tile.shared)
 
 
 COLUMNS = Columns(8, 16)

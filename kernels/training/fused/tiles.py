@@ -24,65 +24,21 @@ class ProductTile(SquaresTile):
     slices: int
     column_sums: int = 0
 
-    @derived
-    def team(self) -> int:
-        return self.gx * self.gy
-
-    @derived
-    def group(self) -> int:
-        return self.team * self.slices
-
-    @derived
-    def pitch_b(self) -> int:
-        return self.tile_columns4 + 1
-
-    @derived
-    def sums_all(self) -> int:
-        return self.sums + self.column_sums * self.cv
-
-    @derived
-    def squares_a(self) -> int:
-        return self.tile_rows4 * self.depth
-
-    @derived
-    def squares_b(self) -> int:
-        return self.tile_columns4 * self.depth
-
-    @derived
-    def fetches_a(self) -> int:
-        return -(-self.squares_a // self.team)
-
-    @derived
-    def fetches_b(self) -> int:
-        return -(-self.squares_b // self.team)
-
-    @derived
-    def fetched_a(self) -> int:
-        return 4 * self.fetches_a
-
-    @derived
-    def fetched_b(self) -> int:
-        return 4 * self.fetches_b
-
-    @derived
-    def local_a_slice(self) -> int:
-        return self.tile_depth * self.pitch
-
-    @derived
-    def local_b_slice(self) -> int:
-        return self.tile_depth * self.pitch_b
-
-    @derived
-    def local_a(self) -> int:
-        return self.slices * self.local_a_slice
-
-    @derived
-    def local_b(self) -> int:
-        return self.slices * self.local_b_slice
-
-    @derived
-    def local_meeting(self) -> int:
-        return self.sums_all * self.group
+    team = derived(lambda tile: tile.gx * tile.gy)
+    group = derived(lambda tile: tile.team * tile.slices)
+    pitch_b = derived(lambda tile: tile.tile_columns4 + 1)
+    sums_all = derived(lambda tile: tile.sums + tile.column_sums * tile.cv)
+    squares_a = derived(lambda tile: tile.tile_rows4 * tile.depth)
+    squares_b = derived(lambda tile: tile.tile_columns4 * tile.depth)
+    fetches_a = derived(lambda tile: -(-tile.squares_a // tile.team))
+    fetches_b = derived(lambda tile: -(-tile.squares_b // tile.team))
+    fetched_a = derived(lambda tile: 4 * tile.fetches_a)
+    fetched_b = derived(lambda tile: 4 * tile.fetches_b)
+    local_a_slice = derived(lambda tile: tile.tile_depth * tile.pitch)
+    local_b_slice = derived(lambda tile: tile.tile_depth * tile.pitch_b)
+    local_a = derived(lambda tile: tile.slices * tile.local_a_slice)
+    local_b = derived(lambda tile: tile.slices * tile.local_b_slice)
+    local_meeting = derived(lambda tile: tile.sums_all * tile.group)
 
     @property
     def local_bytes(self) -> int:

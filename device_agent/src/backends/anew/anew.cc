@@ -1,4 +1,4 @@
-#include "anew.h"
+#include "backends/open.h"
 
 namespace pocketfarm {
 namespace {

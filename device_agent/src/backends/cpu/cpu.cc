@@ -1,10 +1,10 @@
-#include "cpu.h"
+#include "backends/open.h"
 
 #include <cstring>
 
 #include "device/affinity.h"
 #include "system/clock.h"
-#include "telemetry/clocks.h"
+#include "telemetry/readings.h"
 #include "facts.h"
 #include "instance.h"
 #include "backends/cpu/processor/instruction_set.h"

@@ -1,4 +1,4 @@
-#include "mixed.h"
+#include "backends/open.h"
 
 #include <mutex>
 

@@ -1,4 +1,4 @@
-#include "opencl.h"
+#include "backends/open.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "kernels.h"
 #include "library.h"
 #include "memory.h"
-#include "ordering/lanes.h"
+#include "ordering/order.h"
 #include "profile.h"
 #include "recording.h"
 

@@ -1,4 +1,4 @@
-#include "barrier.h"
+#include "device.h"
 
 namespace pocketfarm::vulkan {
 

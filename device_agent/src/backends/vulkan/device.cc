@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "matrix_units.h"
+#include "physical_device.h"
 #include "system/clock.h"
 
 namespace pocketfarm::vulkan {

@@ -1,4 +1,4 @@
-#include "matrix_units.h"
+#include "physical_device.h"
 
 namespace pocketfarm::vulkan {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "ordering/lanes.h"
+#include "ordering/order.h"
 #include "recorder.h"
 
 namespace pocketfarm::vulkan {

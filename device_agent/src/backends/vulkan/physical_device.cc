@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "matrix_units.h"
-
 namespace pocketfarm::vulkan {
 namespace {
 

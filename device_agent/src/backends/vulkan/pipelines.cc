@@ -4,7 +4,6 @@
 #include <map>
 
 #include "device/cache_file.h"
-#include "spirv_check.h"
 
 namespace pocketfarm::vulkan {
 namespace {

@@ -10,6 +10,8 @@
 #include "journal/setup_log.h"
 #include "device.h"
 #include "memory.h"
+#include "system/files.h"
+#include "physical_device.h"
 
 namespace pocketfarm::vulkan {
 
@@ -52,5 +54,9 @@ class Pipelines {
   std::vector<VkDescriptorSet> sets_;
   std::map<std::pair<const Buffer*, Parameter::Texel>, Owned<VkBufferView>> views_;
 };
+
+// What a SPIR-V module asks of the device, read from its header and OpCapability instructions.
+// `plan_invalid` for what is no module, `unsupported` for a version or capability that the device lacks.
+Status check_spirv(const MappedFile& module, const std::string& file, const PhysicalDevice& device, bool fp16);
 
 }  // namespace pocketfarm::vulkan

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "barrier.h"
-#include "ordering/hazards.h"
+#include "device.h"
+#include "ordering/order.h"
 
 namespace pocketfarm::vulkan {
 

@@ -1,4 +1,4 @@
-#include "spirv_check.h"
+#include "pipelines.h"
 
 #include <cstring>
 

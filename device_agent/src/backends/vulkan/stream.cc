@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "barrier.h"
+#include "device.h"
 
 namespace pocketfarm::vulkan {
 namespace {

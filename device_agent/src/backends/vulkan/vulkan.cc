@@ -1,8 +1,7 @@
-#include "vulkan.h"
+#include "backends/open.h"
 
 #include <optional>
 
-#include "barrier.h"
 #include "device.h"
 #include "library.h"
 #include "memory.h"

@@ -25,9 +25,7 @@ class PixelTile(Tile):
 
     pixels: int
 
-    @derived
-    def sums(self) -> int:
-        return self.pixels
+    sums = derived(lambda tile: tile.pixels)
 
 
 @dataclass(frozen=True)
@@ -37,15 +35,10 @@ class RowTile(PixelTile):
     kw: int
     sw: int
 
-    @derived
-    def weights(self) -> int:
-        """Vectors of weights of a row."""
-        return self.kw
-
-    @derived
-    def columns(self) -> int:
-        """Columns of the source that all of its pixels read."""
-        return (self.pixels - 1) * self.sw + self.kw
+    weights = derived(lambda tile: tile.kw)
+    """Vectors of weights of a row."""
+    columns = derived(lambda tile: (tile.pixels - 1) * tile.sw + tile.kw)
+    """Columns of the source that all of its pixels read."""
 
 
 KERNEL = layer_kernel("conv_depthwise", Path(__file__).with_name("kernel.c"), (*WINDOW, *DILATION), PixelTile)

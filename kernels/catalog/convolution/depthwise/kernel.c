@@ -4,9 +4,7 @@
     INCLUDE row_block
     INCLUDE sums
     for (int ky = 0; ky < kh; ++ky) {
-        const int iy = oy * sh - pad_t + ky * dh;
-        const bool row_inside = INSIDE(iy, h);
-        const int row = plane + CLAMPED(iy, h) * w;
+        INCLUDE source_row
         for (int kx = 0; kx < kw; ++kx) {
             const FLOAT4 weights = LOAD_weight((stack * kh + ky) * kw + kx);
             UNROLL for (int p = 0; p < PIXELS; ++p) {

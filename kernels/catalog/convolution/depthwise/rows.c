@@ -5,9 +5,7 @@
     INCLUDE row_block
     INCLUDE sums
     for (int ky = 0; ky < kh; ++ky) {
-        const int iy = oy * sh - pad_t + ky * dh;
-        const bool row_inside = INSIDE(iy, h);
-        const int row = plane + CLAMPED(iy, h) * w;
+        INCLUDE source_row
         FLOAT4 value[COLUMNS];
         UNROLL for (int c = 0; c < COLUMNS; ++c) {
             const int ix = ox * SW - pad_l + c;

@@ -7,9 +7,7 @@
     IN_CHUNKS(s, in_stacks, kh * kw) {
         const int plane = (picture * src_stacks + in_first + s) * h * w;
         for (int ky = 0; ky < kh; ++ky) {
-            const int iy = oy * sh - pad_t + ky * dh;
-            const bool row_inside = INSIDE(iy, h);
-            const int row = plane + CLAMPED(iy, h) * w;
+            INCLUDE source_row
             for (int kx = 0; kx < kw; ++kx) {
                 FLOAT4 value[PIXELS];
                 UNROLL for (int p = 0; p < PIXELS; ++p) {
@@ -18,6 +16,7 @@
                     value[p] = row_inside && INSIDE(ix, w) ? loaded : SPLAT(0.0f);
                 }
                 FETCH_WEIGHTS(weight_at);
+                const int ahead = 0;
                 INCLUDE vector_products
                 weight_at += VECTORS * 4;
             }

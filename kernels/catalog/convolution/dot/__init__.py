@@ -29,9 +29,7 @@ class DotTile(Tile):
     outputs: int
     pixels: int
 
-    @derived
-    def sums(self) -> int:
-        return self.outputs * self.pixels
+    sums = derived(lambda tile: tile.outputs * tile.pixels)
 
 
 KERNEL = Kernel(

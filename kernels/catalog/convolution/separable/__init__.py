@@ -40,9 +40,7 @@ class TakingTile(SeparableTile):
     kh: int = 1
     kw: int = 1
 
-    @derived
-    def takes(self) -> int:
-        return 1
+    takes = derived(lambda _: 1)
 
 
 KERNEL = Kernel(

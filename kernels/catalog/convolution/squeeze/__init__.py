@@ -64,19 +64,11 @@ class SqueezeTile(Tile):
     def local_bytes(self) -> int:
         return 16 * (self.kept + self.partials)
 
-    @derived
-    def kept(self) -> int:
-        """Vectors of the hidden layer."""
-        return self.rows * self.hidden
-
-    @derived
-    def waiting(self) -> int:
-        """Partial sums of a picture that are handed on at once: three quarters of them."""
-        return max(1, *(width * (parts - -(-parts // 4)) for width, parts in self._phases))
-
-    @derived
-    def partials(self) -> int:
-        return self.rows * self.waiting
+    kept = derived(lambda tile: tile.rows * tile.hidden)
+    """Vectors of the hidden layer."""
+    waiting = derived(lambda tile: max(1, *(width * (parts - -(-parts // 4)) for width, parts in tile._phases)))
+    """Partial sums of a picture that are handed on at once: three quarters of them."""
+    partials = derived(lambda tile: tile.rows * tile.waiting)
 
     @property
     def words(self) -> str:

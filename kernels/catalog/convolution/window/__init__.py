@@ -21,10 +21,8 @@ class WindowTile(OutputTile):
 
     kw: int = 3
 
-    @derived
-    def columns(self) -> int:
-        """Columns of the source that all of its pixels read."""
-        return self.pixels - 1 + self.kw
+    columns = derived(lambda tile: tile.pixels - 1 + tile.kw)
+    """Columns of the source that all of its pixels read."""
 
 
 _INTS = tuple(name for name in WINDOW if name not in ("kw", "sw"))

@@ -8,9 +8,7 @@
     IN_CHUNKS(s, in_stacks, kh * KW) {
         const int plane = (picture * src_stacks + in_first + s) * h * w;
         for (int ky = 0; ky < kh; ++ky) {
-            const int iy = oy * sh - pad_t + ky * dh;
-            const bool row_inside = INSIDE(iy, h);
-            const int row = plane + CLAMPED(iy, h) * w;
+            INCLUDE source_row
             FLOAT4 value[COLUMNS];
             UNROLL for (int c = 0; c < COLUMNS; ++c) {
                 const int ix = ox - pad_l + c;
@@ -19,19 +17,8 @@
             }
             UNROLL for (int kx = 0; kx < KW; ++kx) {
                 FETCH_WEIGHTS(weight_at + kx * VECTORS * 4);
-                UNROLL for (int t = 0; t < VECTORS; ++t) {
-                    const VECTOR w0 = WEIGHT(t * 4);
-                    const VECTOR w1 = WEIGHT(t * 4 + 1);
-                    const VECTOR w2 = WEIGHT(t * 4 + 2);
-                    const VECTOR w3 = WEIGHT(t * 4 + 3);
-                    UNROLL for (int p = 0; p < PIXELS; ++p) {
-                        VECTOR sum = chunk[p * VECTORS + t];
-                        sum = MAD(VSPLAT(value[p + kx].x), w0, sum);
-                        sum = MAD(VSPLAT(value[p + kx].y), w1, sum);
-                        sum = MAD(VSPLAT(value[p + kx].z), w2, sum);
-                        chunk[p * VECTORS + t] = MAD(VSPLAT(value[p + kx].w), w3, sum);
-                    }
-                }
+                const int ahead = kx;
+                INCLUDE vector_products
             }
             weight_at += KW * VECTORS * 4;
             FOLD(KW)

@@ -55,14 +55,9 @@ class TransformTile(Tile):
     alpha: int
     wide: int
 
-    @derived
-    def positions(self) -> int:
-        return self.alpha**2
-
-    @derived
-    def half_positions(self) -> int:
-        """Values of a tile of which one direction is transformed."""
-        return self.alpha * self.tile
+    positions = derived(lambda tile: tile.alpha**2)
+    half_positions = derived(lambda tile: tile.alpha * tile.tile)
+    """Values of a tile of which one direction is transformed."""
 
 
 _TILES = ("tiles_x", "tiles_y", "tile_row0", "pictures")

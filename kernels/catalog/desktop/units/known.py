@@ -14,27 +14,10 @@ WIDTH, MATRIX = 32, 16
 class KnownTile(Tile):
     """Matrices are 16 x 16 x 16, of a subgroup of 32, and no operand passes through local memory."""
 
-    @derived
-    def width(self) -> int:
-        return WIDTH
-
-    @derived
-    def turned(self) -> int:
-        return 0
-
-    @derived
-    def unit_rows(self) -> int:
-        return MATRIX
-
-    @derived
-    def unit_columns(self) -> int:
-        return MATRIX
-
-    @derived
-    def unit_depth(self) -> int:
-        return MATRIX
-
-    @derived
-    def sides(self) -> int:
-        """None of local memory, as `UnitTile` has it."""
-        return 5
+    width = derived(lambda _: WIDTH)
+    turned = derived(lambda _: 0)
+    unit_rows = derived(lambda _: MATRIX)
+    unit_columns = derived(lambda _: MATRIX)
+    unit_depth = derived(lambda _: MATRIX)
+    sides = derived(lambda _: 5)
+    """None of local memory, as `UnitTile` has it."""

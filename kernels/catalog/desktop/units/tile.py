@@ -86,155 +86,54 @@ class UnitTile(Tile):
         """Bytes of both operands, and later of the sums."""
         return 16 * self.local
 
-    @derived
-    def group(self) -> int:
-        """Work-items of a work-group."""
-        return self.down * self.across * self.parts * self.width
-
-    @derived
-    def sums(self) -> int:
-        return self.fr * self.fc
-
-    @derived
-    def tile_rows(self) -> int:
-        return self.down * self.fr * self.unit_rows
-
-    @derived
-    def tile_columns8(self) -> int:
-        return self.across * self.fc * self.unit_columns // 8
-
-    @derived
-    def tile_depth(self) -> int:
-        return self.parts * self.steps * self.unit_depth
-
-    @derived
-    def tile_depth8(self) -> int:
-        return self.tile_depth // 8
-
-    @derived
-    def pitch_a(self) -> int:
-        return self.tile_depth8 + _PAD
-
-    @derived
-    def pitch_b(self) -> int:
-        return self.row_b + _PAD
-
-    @derived
-    def row_b(self) -> int:
-        """Vectors of a row of the right operand, or of a column where it lies by columns."""
-        return self.tile_depth8 if self.turned else self.tile_columns8
-
-    @derived
-    def right_columns(self) -> int:
-        """The distance of a matrix of the right operand from the next one across."""
-        return self.unit_columns * self.pitch_b if self.turned else self.unit_columns // 8
-
-    @derived
-    def right_depth(self) -> int:
-        return self.unit_depth // 8 if self.turned else self.unit_depth * self.pitch_b
-
-    @derived
-    def spread_a(self) -> int:
-        """Lines that eight neighbours put into local memory at once, chosen to meet no banks of each other."""
-        return _spread(self.tile_depth8, self.tile_rows)
-
-    @derived
-    def spread_b(self) -> int:
-        return _spread(self.row_b, self.vectors_b // self.row_b)
-
-    @derived
-    def vectors_a(self) -> int:
-        """Vectors of a stage of the left operand."""
-        return self.tile_rows * self.tile_depth8
-
-    @derived
-    def vectors_b(self) -> int:
-        return self.tile_depth * self.tile_columns8
-
-    @derived
-    def loads_a(self) -> int:
-        return -(-self.vectors_a // self.group)
-
-    @derived
-    def loads_b(self) -> int:
-        return -(-self.vectors_b // self.group)
-
-    @derived
-    def even_a(self) -> int:
-        """1 if every work-item loads as many."""
-        return int(self.vectors_a % self.group == 0)
-
-    @derived
-    def even_b(self) -> int:
-        return int(self.vectors_b % self.group == 0)
-
-    @derived
-    def start_b(self) -> int:
-        """The place of the right operand in a side of local memory."""
-        return self.tile_rows * self.pitch_a
-
-    @derived
-    def side(self) -> int:
-        return self.start_b + (0 if self.direct else self.vectors_b // self.row_b * self.pitch_b)
-
-    @derived
-    def chunks(self) -> int:
-        """Chunks of two steps in a stage; the next step is read while one is multiplied."""
-        return max(1, self.steps // _CHUNK)
-
-    @derived
-    def look(self) -> int:
-        return self.chunks - 1
-
-    @derived
-    def steps_ahead(self) -> int:
-        """Steps ahead with six sides, whose steps are two or more."""
-        return max(1, self.steps - 1)
-
-    @derived
-    def twice_rows(self) -> int:
-        return 2 * self.fr
-
-    @derived
-    def twice_columns(self) -> int:
-        return 2 * self.fc
-
-    @derived
-    def strip_columns4(self) -> int:
-        return self.fc * self.unit_columns // 4
-
-    @derived
-    def strip_vectors(self) -> int:
-        """Vectors of a row of a subgroup's matrices, in singles."""
-        return self.unit_rows * self.strip_columns4
-
-    @derived
-    def even_steps(self) -> int:
-        """Steps after which the matrices of the next step are in the same places again."""
-        return self.steps * (1 + self.steps % 2)
-
-    @derived
-    def at_once(self) -> int:
-        """Vectors of a strip that a work-item reads before it stores the first of them."""
-        return min(_AT_ONCE, -(-self.strip_vectors // (self.parts * self.width)))
-
-    @derived
-    def statistics(self) -> int:
-        """Two numbers of each row: of each part, and of all."""
-        return 2 * (self.parts + 1) * self.tile_rows
-
-    @derived
-    def pitch_strip(self) -> int:
-        return self.strip_columns4 + _PAD
-
-    @derived
-    def strip(self) -> int:
-        return self.unit_rows * self.pitch_strip
-
-    @derived
-    def part_strips(self) -> int:
-        """Vectors of the strips of a part."""
-        return self.down * self.across * self.strip
+    group = derived(lambda tile: tile.down * tile.across * tile.parts * tile.width)
+    """Work-items of a work-group."""
+    sums = derived(lambda tile: tile.fr * tile.fc)
+    tile_rows = derived(lambda tile: tile.down * tile.fr * tile.unit_rows)
+    tile_columns8 = derived(lambda tile: tile.across * tile.fc * tile.unit_columns // 8)
+    tile_depth = derived(lambda tile: tile.parts * tile.steps * tile.unit_depth)
+    tile_depth8 = derived(lambda tile: tile.tile_depth // 8)
+    pitch_a = derived(lambda tile: tile.tile_depth8 + _PAD)
+    pitch_b = derived(lambda tile: tile.row_b + _PAD)
+    row_b = derived(lambda tile: tile.tile_depth8 if tile.turned else tile.tile_columns8)
+    """Vectors of a row of the right operand, or of a column where it lies by columns."""
+    right_columns = derived(lambda tile: tile.unit_columns * tile.pitch_b if tile.turned else tile.unit_columns // 8)
+    """The distance of a matrix of the right operand from the next one across."""
+    right_depth = derived(lambda tile: tile.unit_depth // 8 if tile.turned else tile.unit_depth * tile.pitch_b)
+    spread_a = derived(lambda tile: _spread(tile.tile_depth8, tile.tile_rows))
+    """Lines that eight neighbours put into local memory at once, chosen to meet no banks of each other."""
+    spread_b = derived(lambda tile: _spread(tile.row_b, tile.vectors_b // tile.row_b))
+    vectors_a = derived(lambda tile: tile.tile_rows * tile.tile_depth8)
+    """Vectors of a stage of the left operand."""
+    vectors_b = derived(lambda tile: tile.tile_depth * tile.tile_columns8)
+    loads_a = derived(lambda tile: -(-tile.vectors_a // tile.group))
+    loads_b = derived(lambda tile: -(-tile.vectors_b // tile.group))
+    even_a = derived(lambda tile: int(tile.vectors_a % tile.group == 0))
+    """1 if every work-item loads as many."""
+    even_b = derived(lambda tile: int(tile.vectors_b % tile.group == 0))
+    start_b = derived(lambda tile: tile.tile_rows * tile.pitch_a)
+    """The place of the right operand in a side of local memory."""
+    side = derived(lambda tile: tile.start_b + (0 if tile.direct else tile.vectors_b // tile.row_b * tile.pitch_b))
+    chunks = derived(lambda tile: max(1, tile.steps // _CHUNK))
+    """Chunks of two steps in a stage; the next step is read while one is multiplied."""
+    look = derived(lambda tile: tile.chunks - 1)
+    steps_ahead = derived(lambda tile: max(1, tile.steps - 1))
+    """Steps ahead with six sides, whose steps are two or more."""
+    twice_rows = derived(lambda tile: 2 * tile.fr)
+    twice_columns = derived(lambda tile: 2 * tile.fc)
+    strip_columns4 = derived(lambda tile: tile.fc * tile.unit_columns // 4)
+    strip_vectors = derived(lambda tile: tile.unit_rows * tile.strip_columns4)
+    """Vectors of a row of a subgroup's matrices, in singles."""
+    even_steps = derived(lambda tile: tile.steps * (1 + tile.steps % 2))
+    """Steps after which the matrices of the next step are in the same places again."""
+    at_once = derived(lambda tile: min(_AT_ONCE, -(-tile.strip_vectors // (tile.parts * tile.width))))
+    """Vectors of a strip that a work-item reads before it stores the first of them."""
+    statistics = derived(lambda tile: 2 * (tile.parts + 1) * tile.tile_rows)
+    """Two numbers of each row: of each part, and of all."""
+    pitch_strip = derived(lambda tile: tile.strip_columns4 + _PAD)
+    strip = derived(lambda tile: tile.unit_rows * tile.pitch_strip)
+    part_strips = derived(lambda tile: tile.down * tile.across * tile.strip)
+    """Vectors of the strips of a part."""
 
     @derived
     def local(self) -> int:

@@ -48,69 +48,28 @@ class WarpgroupTile(Tile):
         """The text that `--product 'warpgroups 2x1x256x64x4'` takes."""
         return "x".join(map(str, (self.down, self.fr, self.columns, self.tile_depth, self.stages)))
 
-    @derived
-    def group(self) -> int:
-        """Work-items of a work-group."""
-        return _LANES * self.down
-
-    @derived
-    def tile_rows(self) -> int:
-        return _ROWS * self.down * self.fr
-
-    @derived
-    def depth8(self) -> int:
-        return self.tile_depth // 8
-
-    @derived
-    def span(self) -> int:
-        """Bytes of a line along the depth."""
-        return 2 * self.tile_depth
-
-    @derived
-    def lines(self) -> int:
-        """Lines along the depth that a work-group loads at once."""
-        return self.group // self.depth8
-
-    @derived
-    def lines_b(self) -> int:
-        """Lines of the right operand that it loads at once where that lies by rows."""
-        return self.group // (self.columns // 8)
-
-    @derived
-    def loads_a(self) -> int:
-        return self.tile_rows // self.lines
-
-    @derived
-    def loads_b(self) -> int:
-        return self.columns * self.depth8 // self.group
-
-    @derived
-    def eights(self) -> int:
-        return self.columns // 8
-
-    @derived
-    def start_b(self) -> int:
-        """Bytes of a stage's left operand, and then of both."""
-        return self.tile_rows * self.span
-
-    @derived
-    def side(self) -> int:
-        return self.start_b + self.columns * self.span
-
-    @derived
-    def pitch_strip(self) -> int:
-        """Vectors of four sums from a row to the next, against conflicts of banks."""
-        return self.columns // 4 + 2
-
-    @derived
-    def strip(self) -> int:
-        """Vectors of a warp's 16 rows."""
-        return 16 * self.pitch_strip
-
-    @derived
-    def local(self) -> int:
-        """Vectors of 16 bytes: the stages; afterwards a strip of sums a warp."""
-        return max(self.stages * self.side // 16, self.group // 32 * self.strip)
+    group = derived(lambda tile: _LANES * tile.down)
+    """Work-items of a work-group."""
+    tile_rows = derived(lambda tile: _ROWS * tile.down * tile.fr)
+    depth8 = derived(lambda tile: tile.tile_depth // 8)
+    span = derived(lambda tile: 2 * tile.tile_depth)
+    """Bytes of a line along the depth."""
+    lines = derived(lambda tile: tile.group // tile.depth8)
+    """Lines along the depth that a work-group loads at once."""
+    lines_b = derived(lambda tile: tile.group // (tile.columns // 8))
+    """Lines of the right operand that it loads at once where that lies by rows."""
+    loads_a = derived(lambda tile: tile.tile_rows // tile.lines)
+    loads_b = derived(lambda tile: tile.columns * tile.depth8 // tile.group)
+    eights = derived(lambda tile: tile.columns // 8)
+    start_b = derived(lambda tile: tile.tile_rows * tile.span)
+    """Bytes of a stage's left operand, and then of both."""
+    side = derived(lambda tile: tile.start_b + tile.columns * tile.span)
+    pitch_strip = derived(lambda tile: tile.columns // 4 + 2)
+    """Vectors of four sums from a row to the next, against conflicts of banks."""
+    strip = derived(lambda tile: 16 * tile.pitch_strip)
+    """Vectors of a warp's 16 rows."""
+    local = derived(lambda tile: max(tile.stages * tile.side // 16, tile.group // 32 * tile.strip))
+    """Vectors of 16 bytes: the stages; afterwards a strip of sums a warp."""
 
 
 def _wgmma(tile: WarpgroupTile) -> str:

@@ -27,18 +27,10 @@ class Block(Tile):
     by: int
     bk: int
 
-    @derived
-    def group(self) -> int:
-        """Work-items of a work-group."""
-        return self.bx * self.by
-
-    @derived
-    def block_a(self) -> int:
-        return self.by * self.bk
-
-    @derived
-    def block_b(self) -> int:
-        return self.bk * self.bx
+    group = derived(lambda tile: tile.bx * tile.by)
+    """Work-items of a work-group."""
+    block_a = derived(lambda tile: tile.by * tile.bk)
+    block_b = derived(lambda tile: tile.bk * tile.bx)
 
 
 KERNEL = Kernel(

@@ -52,37 +52,14 @@ class RowTile(Tile):
             return replace(self, matrices=2, ky=max(self.width, self.ky // 2))
         return replace(self, matrices=2, turns=-(-self.turns // 2))
 
-    @derived
-    def group(self) -> int:
-        return self.cx * self.ky
-
-    @derived
-    def sums(self) -> int:
-        return self.width * self.matrices
-
-    @derived
-    def reads(self) -> int:
-        return 4 * self.turns * self.matrices
-
-    @derived
-    def outputs(self) -> int:
-        return self.cx * self.width
-
-    @derived
-    def pieces(self) -> int:
-        return max(1, min(_PIECES, self.ky // self.width))
-
-    @derived
-    def meetings(self) -> int:
-        return -(-self.ky // self.pieces)
-
-    @derived
-    def waiting(self) -> int:
-        return self.width * self.group
-
-    @derived
-    def met(self) -> int:
-        return self.outputs * self.pieces
+    group = derived(lambda tile: tile.cx * tile.ky)
+    sums = derived(lambda tile: tile.width * tile.matrices)
+    reads = derived(lambda tile: 4 * tile.turns * tile.matrices)
+    outputs = derived(lambda tile: tile.cx * tile.width)
+    pieces = derived(lambda tile: max(1, min(_PIECES, tile.ky // tile.width)))
+    meetings = derived(lambda tile: -(-tile.ky // tile.pieces))
+    waiting = derived(lambda tile: tile.width * tile.group)
+    met = derived(lambda tile: tile.outputs * tile.pieces)
 
 
 KERNEL = Kernel(

@@ -48,48 +48,19 @@ class BlockTile(Tile):
     zero_code: int
     fields: int
 
-    @derived
-    def span(self) -> int:
-        """Columns that are unpacked at once: of one group, and of whole words."""
-        return min(_SPAN, self.group_size)
-
-    @derived
-    def span_vectors(self) -> int:
-        return self.span // 4
-
-    @derived
-    def span_words(self) -> int:
-        """Vectors that hold the codes of four outputs in a span."""
-        return self.span * self.bits // 32
-
-    @derived
-    def field_vectors(self) -> int:
-        """Vectors of what four outputs have in a span beside codes."""
-        return 1 + (self.fields >> 1).bit_count()
-
-    @derived
-    def offsets(self) -> int:
-        return LANES * (4 if self.fields & 1 else 2) // _VECTOR
-
-    @derived
-    def factors(self) -> int:
-        return self.offsets * (2 if self.fields & 4 else 1)
-
-    @derived
-    def offset_factors(self) -> int:
-        return self.factors + self._groups * bool(self.fields & 2)
-
-    @derived
-    def zeros(self) -> int:
-        return self.offset_factors + self._groups * bool(self.fields & 8)
-
-    @derived
-    def codes(self) -> int:
-        return self.zeros + self._groups * bool(self.fields & 16)
-
-    @derived
-    def block_vectors(self) -> int:
-        return self.codes + self.block * LANES * self.bits // (8 * _VECTOR)
+    span = derived(lambda tile: min(_SPAN, tile.group_size))
+    """Columns that are unpacked at once: of one group, and of whole words."""
+    span_vectors = derived(lambda tile: tile.span // 4)
+    span_words = derived(lambda tile: tile.span * tile.bits // 32)
+    """Vectors that hold the codes of four outputs in a span."""
+    field_vectors = derived(lambda tile: 1 + (tile.fields >> 1).bit_count())
+    """Vectors of what four outputs have in a span beside codes."""
+    offsets = derived(lambda tile: LANES * (4 if tile.fields & 1 else 2) // _VECTOR)
+    factors = derived(lambda tile: tile.offsets * (2 if tile.fields & 4 else 1))
+    offset_factors = derived(lambda tile: tile.factors + tile._groups * bool(tile.fields & 2))
+    zeros = derived(lambda tile: tile.offset_factors + tile._groups * bool(tile.fields & 8))
+    codes = derived(lambda tile: tile.zeros + tile._groups * bool(tile.fields & 16))
+    block_vectors = derived(lambda tile: tile.codes + tile.block * LANES * tile.bits // (8 * _VECTOR))
 
     @property
     def _groups(self) -> int:
@@ -105,13 +76,8 @@ class PackedTile(RowTile, BlockTile):
         """The text that `--product 'packed 4x64x2'` takes."""
         return f"{self.cx}x{self.ky}x{self.turns}"
 
-    @derived
-    def reads(self) -> int:
-        return self.turns * self.matrices * self.span_words
-
-    @derived
-    def field_reads(self) -> int:
-        return self.turns * self.matrices * self.field_vectors
+    reads = derived(lambda tile: tile.turns * tile.matrices * tile.span_words)
+    field_reads = derived(lambda tile: tile.turns * tile.matrices * tile.field_vectors)
 
 
 @dataclass(frozen=True)

@@ -37,18 +37,10 @@ class RowsTile(BlockTile):
         """The text that `--product 'packed_rows 16x8x8'` takes."""
         return f"{self.cx}x{self.down}x{self.rows}"
 
-    @derived
-    def group(self) -> int:
-        return self.cx * self.down
-
-    @derived
-    def sums(self) -> int:
-        return self.rows
-
-    @derived
-    def unpacked(self) -> int:
-        """Vectors of two sides of local memory."""
-        return 2 * self.span * self.cx if self.down > 1 else 1
+    group = derived(lambda tile: tile.cx * tile.down)
+    sums = derived(lambda tile: tile.rows)
+    unpacked = derived(lambda tile: 2 * tile.span * tile.cx if tile.down > 1 else 1)
+    """Vectors of two sides of local memory."""
 
 
 KERNEL = Kernel(

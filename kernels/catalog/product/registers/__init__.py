@@ -29,14 +29,9 @@ class RegisterTile(Tile):
     columns: int
     lanes: int
 
-    @derived
-    def parts(self) -> int:
-        """Vectors of four columns of a vector."""
-        return self.lanes // 4
-
-    @derived
-    def sums(self) -> int:
-        return self.rows * self.columns
+    parts = derived(lambda tile: tile.lanes // 4)
+    """Vectors of four columns of a vector."""
+    sums = derived(lambda tile: tile.rows * tile.columns)
 
     @property
     def columns4(self) -> int:

@@ -40,18 +40,10 @@ class DepthTile(SharedSum):
         """The text that `--product 'split_depth 8x32x4'` takes."""
         return f"{self.cx}x{self.ky}" + (f"x{self.rows}" if self.rows > 1 else "")
 
-    @derived
-    def sums(self) -> int:
-        return self.rows
-
-    @derived
-    def upper(self) -> int:
-        """Partial sums of a row that wait in local memory: those of the upper half of the work-items."""
-        return max(1, self.shared // 2)
-
-    @derived
-    def waiting(self) -> int:
-        return self.rows * self.upper
+    sums = derived(lambda tile: tile.rows)
+    upper = derived(lambda tile: max(1, tile.shared // 2))
+    """Partial sums of a row that wait in local memory: those of the upper half of the work-items."""
+    waiting = derived(lambda tile: tile.rows * tile.upper)
 
 
 KERNEL = Kernel(

@@ -43,10 +43,8 @@ class ProductTile(SquaresTile):
         """Three vectors of columns a work-item: timed on GPUs with memory of their own alone."""
         return self.cv == 3
 
-    @derived
-    def group(self) -> int:
-        """Work-items of a work-group."""
-        return self.gx * self.gy
+    group = derived(lambda tile: tile.gx * tile.gy)
+    """Work-items of a work-group."""
 
     @property
     def work_group(self) -> int:
@@ -56,40 +54,17 @@ class ProductTile(SquaresTile):
     def split(self) -> int:
         return 1
 
-    @derived
-    def fetches_a(self) -> int:
-        return self.tile_rows4 * self.depth
-
-    @derived
-    def fetches_all(self) -> int:
-        return (self.tile_rows4 + self.tile_columns4) * self.depth
-
-    @derived
-    def fetches(self) -> int:
-        """Fetches of a work-item."""
-        return -(-self.fetches_all // self.group)
-
-    @derived
-    def fetched(self) -> int:
-        """Vectors of a work-item."""
-        return 4 * self.fetches
-
-    @derived
-    def half_a(self) -> int:
-        """Vectors of a stage of the left operand."""
-        return 4 * self.depth * self.pitch
-
-    @derived
-    def half_b(self) -> int:
-        return 4 * self.depth * self.tile_columns4
-
-    @derived
-    def local_a(self) -> int:
-        return 2 * self.half_a
-
-    @derived
-    def local_b(self) -> int:
-        return 2 * self.half_b
+    fetches_a = derived(lambda tile: tile.tile_rows4 * tile.depth)
+    fetches_all = derived(lambda tile: (tile.tile_rows4 + tile.tile_columns4) * tile.depth)
+    fetches = derived(lambda tile: -(-tile.fetches_all // tile.group))
+    """Fetches of a work-item."""
+    fetched = derived(lambda tile: 4 * tile.fetches)
+    """Vectors of a work-item."""
+    half_a = derived(lambda tile: 4 * tile.depth * tile.pitch)
+    """Vectors of a stage of the left operand."""
+    half_b = derived(lambda tile: 4 * tile.depth * tile.tile_columns4)
+    local_a = derived(lambda tile: 2 * tile.half_a)
+    local_b = derived(lambda tile: 2 * tile.half_b)
 
 
 TILES = tuple(

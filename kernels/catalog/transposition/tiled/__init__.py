@@ -31,14 +31,9 @@ class Square(Tile):
         """Work-items of a work-group."""
         return self.edge * self.lines
 
-    @derived
-    def pitch(self) -> int:
-        """Odd, against conflicts of banks."""
-        return self.edge + 1
-
-    @derived
-    def local_square(self) -> int:
-        return self.edge * self.pitch
+    pitch = derived(lambda tile: tile.edge + 1)
+    """Odd, against conflicts of banks."""
+    local_square = derived(lambda tile: tile.edge * tile.pitch)
 
 
 KERNEL = Kernel(

@@ -70,10 +70,6 @@ def _map(e: EveryRow, node: Node) -> str:
     return e.s.map((node.op, "a", "b"), *operands)
 
 
-def _reshape(e: EveryRow, node: Node) -> str:
-    return e.s.reshape(e.made[node.inputs[0]], (e.rows, *node.attributes["shape"]))
-
-
 def _transpose(e: EveryRow, node: Node) -> str:
     return e.s.transpose(e.made[node.inputs[0]], (0, *(axis + 1 for axis in node.attributes["perm"])))
 
@@ -81,10 +77,6 @@ def _transpose(e: EveryRow, node: Node) -> str:
 def _slice(e: EveryRow, node: Node) -> str:
     a = node.attributes
     return e.s.slice(e.made[node.inputs[0]], a["axis"] + 1, a["start"], a["stop"])
-
-
-def _concat(e: EveryRow, node: Node) -> str:
-    return e.s.concat([e.of(name) for name in node.inputs], node.attributes["axis"] + 1)
 
 
 def _take(e: EveryRow, node: Node) -> str:
@@ -137,10 +129,6 @@ def _softmax(e: EveryRow, node: Node) -> str:
     return e.s.emit("softmax", (e.made[node.inputs[0]],), {**node.attributes, "axis": node.attributes["axis"] + 1})
 
 
-def _same(e: EveryRow, node: Node) -> str:
-    return e.s.emit(node.op, (e.made[node.inputs[0]],), node.attributes)
-
-
 def _product(e: EveryRow, node: Node) -> str:
     """matmul and dense: rows of all, or a product for each row."""
     s, (a, b) = e.s, node.inputs[:2]
@@ -185,13 +173,13 @@ def _roi_align(e: EveryRow, node: Node) -> str:
 
 
 _RULES: Mapping[str, Callable[[EveryRow, Node], str]] = {
-    **dict.fromkeys(ACTIVATIONS, _same),
+    **dict.fromkeys(ACTIVATIONS, lambda e, node: e.s.emit(node.op, (e.made[node.inputs[0]],), node.attributes)),
     **dict.fromkeys(("add", "map", "mul"), _map),
     **dict.fromkeys(("dense", "matmul"), _product),
-    "concat": _concat,
+    "concat": lambda e, node: e.s.concat([e.of(name) for name in node.inputs], node.attributes["axis"] + 1),
     "gather": _gather,
     "reduce": _reduce,
-    "reshape": _reshape,
+    "reshape": lambda e, node: e.s.reshape(e.made[node.inputs[0]], (e.rows, *node.attributes["shape"])),
     "roi_align": _roi_align,
     "slice": _slice,
     "softmax": _softmax,

@@ -29,13 +29,8 @@ class ProductTile(Tile):
     cx: int
     ky: int
 
-    @derived
-    def sums(self) -> int:
-        return self.pixels * self.vectors
-
-    @derived
-    def shared(self) -> int:
-        return self.sums * self.cx * self.ky if self.ky > 1 else 1
+    sums = derived(lambda tile: tile.pixels * tile.vectors)
+    shared = derived(lambda tile: tile.sums * tile.cx * tile.ky if tile.ky > 1 else 1)
 
     @property
     def words(self) -> str:

@@ -12,7 +12,7 @@ from kernels.errors import ModelError
 from kernels.frontend.onnx import folding
 from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.frontend.onnx.operands import result_types
-from kernels.frontend.onnx.operator import Operator, Values
+from kernels.frontend.onnx.operator import Operator
 from kernels.frontend.onnx.operators import products
 from kernels.frontend.onnx.operators.windows import convolutions
 from kernels.frontend.onnx.steps import Operand, Steps
@@ -175,15 +175,11 @@ def _channels(s: Steps, index: int, rank: int) -> Operand:
     return _shaped(s, index, lambda given: () if given in ((), (1,)) else (*given, *(1,) * (rank - 1)))
 
 
-def _dequantized_bytes(_: OnnxNode, values: Values) -> int:
-    return int(values[0].size) * np.dtype(np.float32).itemsize
-
-
 OPERATORS = (
     Operator("ConvInteger", import_=conv_integer),
     Operator(
         "DequantizeLinear", import_=dequantize_linear, fold=lambda node, values: dequantized(node, *values),
-        fold_bytes=_dequantized_bytes,
+        fold_bytes=lambda _, values: int(values[0].size) * np.dtype(np.float32).itemsize,
     ),
     Operator("DynamicQuantizeLinear", import_=dynamic_quantize_linear),
     Operator("MatMulInteger", import_=matmul_integer),

@@ -1,0 +1,3 @@
+            const int iy = oy * sh - pad_t + ky * dh;
+            const bool row_inside = INSIDE(iy, h);
+            const int row = plane + CLAMPED(iy, h) * w;
