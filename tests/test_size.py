@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 49_200,  # 110: rows of a cache in registers; 65: in tiles; 325: prompts of packed weights
+    "kernels": 49_120,  # 110: rows of a cache in registers; 65: in tiles; 325: prompts of packed weights
     "orchestrator": 58_860,  # 150: ratios that say nothing, nouns; 545: any host's phones by hand; 3_100: people
     "workers": 18_975,  # 35: counted nouns, means of runs; 310: language models of packages; 1_000: tools
     "device_agent": 19_425,  # 15: means of runs; 80: runs are followed; 335: packed weights; 440: generation

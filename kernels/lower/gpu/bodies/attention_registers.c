@@ -41,12 +41,28 @@ INCLUDE rows_of_a_cache
     const int k_from = plane * (DEPTH4 / 2) + quarter;
     const int v_from = plane * (8 * COLUMNS64) + line;
     UNROLL for (int m = 0; m < HIGH; ++m) {
-        UNROLL for (int deep = 0; deep < DEPTH32; ++deep) {
-            UNROLL for (int low = 0; low < 2; ++low) {
-                const int row = IMIN(first_row + m * 16 + line + 8 * low, rows - 1);
-                const int from = q_start + batch * q_batch + head * q_head + row * q_row;
-                const int image = batch;
-                const int place = before + row;
+        UNROLL for (int low = 0; low < 2; ++low) {
+            const int row = IMIN(first_row + m * 16 + line + 8 * low, rows - 1);
+            const int from = q_start + batch * q_batch + head * q_head + row * q_row;
+            const int image = batch;
+            const int place = before + row;
+#if NORMED
+#define INVERSE_KNOWN
+            WIDE4 squares = WIDE_SPLAT(0.0f);
+            UNROLL for (int deep = 0; deep < DEPTH32; ++deep) {
+                const WIDE4 early = TO_WIDE4(LOAD_q(from + 2 * (quarter + 4 * deep)));
+                const WIDE4 late = TO_WIDE4(LOAD_q(from + 2 * (quarter + 4 * deep) + 1));
+                squares = MAD(early, early, MAD(late, late, squares));
+            }
+            float all = squares.x + squares.y + squares.z + squares.w;
+            float other;
+            EXCHANGE(other, all, 1);
+            all += other;
+            EXCHANGE(other, all, 2);
+            all += other;
+            const WIDE4 inverse = WIDE_SPLAT(1.0f / SQRT(all / FLOAT(4 * DEPTH4) + epsilon));
+#endif
+            UNROLL for (int deep = 0; deep < DEPTH32; ++deep) {
                 WIDE4 both[2];
                 for (int late = 0; late < 2; ++late) {
                     const int column = 2 * (quarter + 4 * deep) + late;

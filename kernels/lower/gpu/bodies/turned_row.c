@@ -5,12 +5,14 @@
     WIDE4 beside = TO_WIDE4(ROW(from + beside_column));
 #endif
 #if NORMED
+#ifndef INVERSE_KNOWN
     WIDE4 squares = WIDE_SPLAT(0.0f);
     for (int d = 0; d < DEPTH4; ++d) {
         const WIDE4 part = TO_WIDE4(ROW(from + d));
         squares = MAD(part, part, squares);
     }
     const WIDE4 inverse = WIDE_SPLAT(1.0f / SQRT((squares.x + squares.y + squares.z + squares.w) / FLOAT(4 * DEPTH4) + epsilon));
+#endif
     value *= inverse * TO_WIDE4(SCALE(column));
 #if HALF4 > 0
     beside *= inverse * TO_WIDE4(SCALE(beside_column));

@@ -46,53 +46,25 @@ class AttentionTile(Tile):
     steps: int = 1
     halves: int = 2
 
-    @derived
-    def keys(self) -> int:
-        return _HALF * self.halves
+    keys = derived(lambda tile: _HALF * tile.halves)
+    group = derived(lambda tile: _ACROSS * tile.gy)
+    tile_rows = derived(lambda tile: tile.each * tile.gy)
+    pitch_q = derived(lambda tile: tile.tile_rows | 1)
+    """Odd, against conflicts of banks."""
 
-    @derived
-    def group(self) -> int:
-        return _ACROSS * self.gy
+    local_q = derived(lambda tile: tile.depth4 * tile.pitch_q)
+    local_kv = derived(lambda tile: max(tile.depth4 * (tile.keys + 1), tile.keys * tile.columns4))
+    """Vectors of keys, one more a row, against conflicts of banks; or of values, which need none."""
 
-    @derived
-    def tile_rows(self) -> int:
-        return self.each * self.gy
+    local_weight = derived(lambda tile: tile.tile_rows * (tile.keys // 4 + 1))
+    local_meeting = derived(lambda tile: tile.tile_rows * _ACROSS)
+    """The largest score of each work-item of a row, or their sums."""
 
-    @derived
-    def pitch_q(self) -> int:
-        """Odd, against conflicts of banks."""
-        return self.tile_rows | 1
+    out = derived(lambda tile: -(-tile.columns4 // _ACROSS))
+    """Vectors of the result that a work-item has of each of its rows."""
 
-    @derived
-    def local_q(self) -> int:
-        return self.depth4 * self.pitch_q
-
-    @derived
-    def local_kv(self) -> int:
-        """Vectors of keys, one more a row, against conflicts of banks; or of values, which need none."""
-        return max(self.depth4 * (self.keys + 1), self.keys * self.columns4)
-
-    @derived
-    def local_weight(self) -> int:
-        return self.tile_rows * (self.keys // 4 + 1)
-
-    @derived
-    def local_meeting(self) -> int:
-        """The largest score of each work-item of a row, or their sums."""
-        return self.tile_rows * _ACROSS
-
-    @derived
-    def out(self) -> int:
-        """Vectors of the result that a work-item has of each of its rows."""
-        return -(-self.columns4 // _ACROSS)
-
-    @derived
-    def sums(self) -> int:
-        return self.each * self.out
-
-    @derived
-    def scores(self) -> int:
-        return self.halves * self.each
+    sums = derived(lambda tile: tile.each * tile.out)
+    scores = derived(lambda tile: tile.halves * tile.each)
 
     @property
     def local_bytes(self) -> int:
@@ -106,9 +78,7 @@ class CachedTile(AttentionTile):
 
     half4: int = 0
 
-    @derived
-    def cached(self) -> int:
-        return 1
+    cached = derived(lambda _: 1)
 
 
 KERNEL = Kernel(

@@ -40,69 +40,35 @@ class RegisterAttentionTile(KnownTile):
     keys_ahead: int = 1
     looks: int = 0
 
-    @derived
-    def keys8(self) -> int:
-        """Vectors of keys that a work-item has."""
-        return 4 * self.depth32
+    keys8 = derived(lambda tile: 4 * tile.depth32)
+    """Vectors of keys that a work-item has."""
 
-    @derived
-    def group(self) -> int:
-        return WIDTH * self.down * self.parts
+    group = derived(lambda tile: WIDTH * tile.down * tile.parts)
+    lefts = derived(lambda tile: tile.high * tile.depth32)
+    """Vectors of q that a work-item has, above and below."""
 
-    @derived
-    def lefts(self) -> int:
-        """Vectors of q that a work-item has, above and below."""
-        return self.high * self.depth32
+    rows = derived(lambda tile: 2 * tile.high)
+    scores = derived(lambda tile: 2 * tile.high)
+    values = derived(lambda tile: 8 * tile.columns64)
+    """Vectors of values that a work-item has."""
 
-    @derived
-    def rows(self) -> int:
-        return 2 * self.high
+    sums_of_row = derived(lambda tile: 4 * tile.columns64)
+    sums = derived(lambda tile: tile.sums_of_row * tile.high)
+    pairs = derived(lambda tile: tile.sums_of_row // 2)
+    """Pairs of a row's sums, which together have vectors of the result."""
 
-    @derived
-    def scores(self) -> int:
-        return 2 * self.high
+    part_pitch = derived(lambda tile: _COLUMNS // 4 * tile.columns64 + 1)
+    """One vector more, against conflicts of banks."""
 
-    @derived
-    def values(self) -> int:
-        """Vectors of values that a work-item has."""
-        return 8 * self.columns64
+    known_sums = derived(lambda _: 1)
+    known = derived(lambda tile: 2 * tile.group if tile.looks else 1)
+    """Vectors of matrices of known numbers."""
 
-    @derived
-    def sums_of_row(self) -> int:
-        return 4 * self.columns64
+    local_parts = derived(lambda tile: tile.lines * tile.part_pitch if tile.parts > 1 else 1)
+    """Vectors of results that parts add up."""
 
-    @derived
-    def sums(self) -> int:
-        return self.sums_of_row * self.high
-
-    @derived
-    def pairs(self) -> int:
-        """Pairs of a row's sums, which together have vectors of the result."""
-        return self.sums_of_row // 2
-
-    @derived
-    def part_pitch(self) -> int:
-        """One vector more, against conflicts of banks."""
-        return _COLUMNS // 4 * self.columns64 + 1
-
-    @derived
-    def known_sums(self) -> int:
-        return 1
-
-    @derived
-    def known(self) -> int:
-        """Vectors of matrices of known numbers."""
-        return 2 * self.group if self.looks else 1
-
-    @derived
-    def local_parts(self) -> int:
-        """Vectors of results that parts add up."""
-        return self.lines * self.part_pitch if self.parts > 1 else 1
-
-    @derived
-    def local_extents(self) -> int:
-        """The largest score and the sum of a row."""
-        return 2 * self.lines if self.parts > 1 else 1
+    local_extents = derived(lambda tile: 2 * tile.lines if tile.parts > 1 else 1)
+    """The largest score and the sum of a row."""
 
     @property
     def tile_rows(self) -> int:
@@ -120,13 +86,8 @@ class CachedRegisterTile(RegisterAttentionTile):
 
     half4: int = 0
 
-    @derived
-    def cached(self) -> int:
-        return 1
-
-    @derived
-    def depth4(self) -> int:
-        return 8 * self.depth32
+    cached = derived(lambda _: 1)
+    depth4 = derived(lambda tile: 8 * tile.depth32)
 
 
 PLACES = tuple(f"{name}_{part}" for name in ("q", "k", "v", "dst") for part in ("start", "batch", "head", "row"))

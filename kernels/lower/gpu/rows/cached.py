@@ -39,9 +39,7 @@ class AttendTile(RowTile):
     columns4: int
     group: int
 
-    @derived
-    def parts(self) -> int:
-        return self.group // self.columns4
+    parts = derived(lambda tile: tile.group // tile.columns4)
 
 
 PLACE = ("src_start", "src_batch", "src_head", "src_row")

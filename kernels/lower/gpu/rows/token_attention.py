@@ -46,55 +46,29 @@ class TokenTile(RowTile):
     splits: int
     joined: int
 
-    @derived
-    def places(self) -> int:
-        """Places of a turn."""
-        return max(1, self.group // self.lanes)
+    places = derived(lambda tile: max(1, tile.group // tile.lanes))
+    """Places of a turn."""
 
-    @derived
-    def parts(self) -> int:
-        return max(1, self.group // self.columns4)
+    parts = derived(lambda tile: max(1, tile.group // tile.columns4))
+    keys = derived(lambda tile: -(-tile.depth4 // tile.lanes))
+    """Vectors of a key that a work-item has."""
 
-    @derived
-    def keys(self) -> int:
-        """Vectors of a key that a work-item has."""
-        return -(-self.depth4 // self.lanes)
+    values = derived(lambda tile: -(-tile.places // tile.parts))
+    """Vectors of values that a work-item has."""
 
-    @derived
-    def values(self) -> int:
-        """Vectors of values that a work-item has."""
-        return -(-self.places // self.parts)
+    pairs = derived(lambda tile: -(-tile.together // tile.lanes))
+    """Scores of a work-item."""
 
-    @derived
-    def pairs(self) -> int:
-        """Scores of a work-item."""
-        return -(-self.together // self.lanes)
+    query = derived(lambda tile: tile.together * tile.depth4)
+    met = derived(lambda tile: tile.together * tile.group)
+    summed = derived(lambda tile: tile.joined * tile.group)
+    sets = derived(lambda tile: tile.together // tile.joined)
+    """Meetings of sums."""
 
-    @derived
-    def query(self) -> int:
-        return self.together * self.depth4
+    found = derived(lambda tile: -(-tile.splits // tile.parts))
+    """Vectors that a work-item has of what splits found."""
 
-    @derived
-    def met(self) -> int:
-        return self.together * self.group
-
-    @derived
-    def summed(self) -> int:
-        return self.joined * self.group
-
-    @derived
-    def sets(self) -> int:
-        """Meetings of sums."""
-        return self.together // self.joined
-
-    @derived
-    def found(self) -> int:
-        """Vectors that a work-item has of what splits found."""
-        return -(-self.splits // self.parts)
-
-    @derived
-    def seen(self) -> int:
-        return self.together * self.places
+    seen = derived(lambda tile: tile.together * tile.places)
 
 
 _ENDS = Buffer("ends", 1, "f32")
