@@ -1,4 +1,4 @@
-"""Options and output of commands: the result on standard output, progress and errors on standard error."""
+"""Groups, options and output of commands: the result on standard output, progress and errors on standard error."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 from rich.console import Console
 from rich.text import Text
+from typer.core import TyperGroup
 
 from farm.doors import open_door
 from kernels.errors import CompileError
@@ -42,14 +43,49 @@ def argument(metavar: str, help: str, **more: Any) -> Any:
     return typer.Argument(metavar=metavar, help=help, **more)
 
 
+def group_of(
+    name: str,
+    commands: Sequence[Callable[..., None]],
+    help: str,
+    *,
+    bare: Callable[..., None] | None = None,
+    implied: Callable[[str], bool] = lambda _: False,
+) -> typer.Typer:
+    """Return the group of these commands, each named as its function is, without a last `_`.
+
+    `bare`: what runs where no command is named. `implied`: whether a word that is no command belongs to the first one,
+    whose name was left out; the word is empty where there is none.
+    """
+
+    class Group(TyperGroup):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            word = args[0] if args else ""
+            is_named = word in (*self.commands, "--help", "-h") or not implied(word)
+            return super().parse_args(ctx, args if is_named else [_name(commands[0]), *args])
+
+    made = typer.Typer(name=name, cls=Group, help=help, no_args_is_help=bare is None)
+    for command in commands:
+        made.command(_name(command))(command)
+    if bare is not None:
+        made.callback(invoke_without_command=True)(bare)
+    return made
+
+
+def is_yaml(word: str) -> bool:
+    """Return whether a word is the path of a YAML file."""
+    return word.endswith((".yaml", ".yml"))
+
+
+def _name(command: Callable[..., None]) -> str:
+    return command.__name__.rstrip("_")
+
+
 StateOption = Annotated[
     Path | None, option("--state DIR", "Folder of the farm's state.", show_default="FARM_STATE or .farm")
 ]
 JsonOption = Annotated[bool, option("--json", "Print JSON, and nothing else, on standard output.")]
 
 
-EXPERIMENTS = "Experiments"
-"""The part of the help with the commands on experiments and their results."""
 STANDARD_OUTPUT = "-"
 """The file name that means standard output."""
 UNBOUNDED = 10_000

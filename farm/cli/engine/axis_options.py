@@ -20,42 +20,45 @@ PrecisionOption = Annotated[Precision, option("--precision, -p", "Arithmetic.")]
 
 
 def with_compiler_options(
-    command: Callable[..., None], only: Iterable[str] = COMPILE_AXES, *, backend: Api | None = Api.OPENCL
-) -> Callable[..., None]:
-    """The command with `--backend`, `--precision` and an option for each axis; its parameter `options` gets them.
+    only: Iterable[str] = COMPILE_AXES, *, backend: Api | None = Api.OPENCL
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command `--backend`, `--precision` and an option for each axis; its parameter `options` gets them.
 
     `only`: names of the axes that it offers. `backend`: the default; None: one must be given.
     """
     axes = {name: COMPILE_AXES[name] for name in only}
-    own = inspect.signature(command, eval_str=True).parameters
     core = {
         "backend": (BackendOption, backend or inspect.Parameter.empty),
         "precision": (PrecisionOption, Precision.FP32),
     }
     asked = core | {name: (_annotation(axis), None) for name, axis in axes.items()}
-    parameters = []
-    for parameter in own.values():
-        if parameter.name == "options":
-            parameters += [
-                inspect.Parameter(name, parameter.kind, default=default, annotation=annotation)
-                for name, (annotation, default) in asked.items()
-            ]
-        else:
-            parameters.append(parameter)
 
-    @wraps(command)
-    def run(**given: Any) -> None:
-        api, precision = given.pop("backend"), given.pop("precision")
-        values = {name: _value(axis, given.pop(name), api.value) for name, axis in axes.items()}
-        options = Options(api.value, precision.value, **{name: v for name, v in values.items() if v is not None})
-        for name, axis in axes.items():  # the plan would not show what only the agent is told
-            if axis.at_run and values[name] is not None and (why := axis.why_unused(api.value, vars(options))):
-                raise typer.BadParameter(f"{axis.option} {why}")
-        command(**given, options=options)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        parameters = []
+        for parameter in inspect.signature(command, eval_str=True).parameters.values():
+            if parameter.name == "options":
+                parameters += [
+                    inspect.Parameter(name, parameter.kind, default=default, annotation=annotation)
+                    for name, (annotation, default) in asked.items()
+                ]
+            else:
+                parameters.append(parameter)
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+        @wraps(command)
+        def run(**given: Any) -> None:
+            api, precision = given.pop("backend"), given.pop("precision")
+            values = {name: _value(axis, given.pop(name), api.value) for name, axis in axes.items()}
+            options = Options(api.value, precision.value, **{name: v for name, v in values.items() if v is not None})
+            for name, axis in axes.items():  # the plan would not show what only the agent is told
+                if axis.at_run and values[name] is not None and (why := axis.why_unused(api.value, vars(options))):
+                    raise typer.BadParameter(f"{axis.option} {why}")
+            command(**given, options=options)
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
 
 
 def _annotation(axis: Axis) -> Any:

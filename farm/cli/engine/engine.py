@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from farm.access import settings_of
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, log, option, out, print_json
+from farm.cli.output import JsonOption, StateOption, group_of, log, option, out, print_json
 from kernels.options import Limits, Options
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.errors import Unsupported
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kernels.ir.graph import Array, Graph
     from workers.infer import InferResult
 
-PANEL = "The engine, outside the queue"
-
 DeviceOption = Annotated[
     str | None,
     option(
@@ -42,22 +40,6 @@ DeviceOption = Annotated[
 TunedOption = Annotated[bool, option("--tuned/--untuned", "Use the choices that `farm tune` found on the device.")]
 
 
-group = typer.Typer(
-    name="networks",
-    help="List the built-in networks and single operations with their inputs, outputs and sizes; `check` tells what "
-    "stands in the way of a model of your own.\n\nExample: `farm networks --json`, `farm networks check model.onnx`",
-    invoke_without_command=True,
-)
-
-
-def register(app: typer.Typer) -> None:
-    group.command()(model_check.check)
-    app.add_typer(group, rich_help_panel=PANEL)
-    app.command(rich_help_panel=PANEL)(with_compiler_options(plan))
-    app.command(rich_help_panel=PANEL)(with_compiler_options(infer))
-
-
-@group.callback()
 def networks(context: typer.Context, as_json: JsonOption = False) -> None:
     if context.invoked_subcommand is not None:
         return
@@ -93,6 +75,7 @@ def _shape(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape))
 
 
+@with_compiler_options()
 def plan(
     *,
     options: Options,
@@ -181,6 +164,7 @@ def _facts_of(state: Path | None, serial: str) -> DeviceFacts:
     return found[serial].facts
 
 
+@with_compiler_options()
 def infer(
     *,
     options: Options,
@@ -338,3 +322,12 @@ def _show(
 
 def _spinner() -> Progress:
     return Progress(SpinnerColumn(), TextColumn("{task.description}"), console=log(), transient=True)
+
+
+group = group_of(
+    "networks",
+    (model_check.check,),
+    "List the built-in networks and single operations with their inputs, outputs and sizes; `check` tells what "
+    "stands in the way of a model of your own.\n\nExample: `farm networks --json`, `farm networks check model.onnx`",
+    bare=networks,
+)

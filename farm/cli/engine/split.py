@@ -14,6 +14,7 @@ from farm.access import settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
 from kernels.options import Options
 
+from .axis_options import with_compiler_options
 from .engine import DeviceOption
 from .model_options import BatchOption, ModelArgument, NetworkOption, SeedOption, SizeOption, load_graph
 
@@ -29,7 +30,8 @@ FASTEST = {
 }
 
 
-def run(
+@with_compiler_options(only=(), backend=None)
+def split(
     *,
     options: Options,
     model: ModelArgument = None,

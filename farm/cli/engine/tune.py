@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from typer.core import TyperGroup
 
 from farm.access import existing_settings, settings_of
-from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json
+from farm.cli.output import JsonOption, StateOption, argument, group_of, log, option, out, print_json
 from kernels.options import Options
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.quantity import counted, parse_seconds
 
-from . import split
 from .axis_options import with_compiler_options
-from .engine import PANEL, DeviceOption
+from .engine import DeviceOption
 from .model_options import BatchOption, ModelArgument, NetworkOption, SeedOption, SizeOption, load_graph
+from .split import split
 
 if TYPE_CHECKING:
     from kernels.tuning import Progress as Step
@@ -33,33 +32,7 @@ PLAIN_PERIOD_S = 10.0
 NAMES = ("exhaustive", "halving", "budgeted")
 
 
-class _Group(TyperGroup):
-    """The group of `farm tune`: a word that is no command is the model of `run`, whose name may be left out."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        first = args[0] if args else "--help"
-        return super().parse_args(ctx, args if first in (*self.commands, "--help", "-h") else ["run", *args])
-
-
-group = typer.Typer(
-    name="tune",
-    cls=_Group,
-    help="Find the fastest algorithm and tile of each layer on a device; plans use them from then on.\n\n"
-    "`farm tune run` may be written `farm tune`.\n\n"
-    "Example: `farm tune --network squeezenet_v1_1 --backend opencl` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
-
-
-def register(app: typer.Typer) -> None:
-    group.command("run")(with_compiler_options(run, only=("threads",), backend=None))
-    group.command("split")(with_compiler_options(split.run, only=(), backend=None))
-    group.command("show")(show)
-    group.command("export")(export)
-    group.command("import")(import_)
-    app.add_typer(group, rich_help_panel=PANEL)
-
-
+@with_compiler_options(only=("threads",), backend=None)
 def run(
     *,
     options: Options,
@@ -223,3 +196,13 @@ def _database(settings: Settings) -> Any:
     from workers.engines.pocketfarm.plans.tuned_choices import FILE
 
     return Database(settings.state / FILE)
+
+
+group = group_of(
+    "tune",
+    (run, split, show, export, import_),
+    "Find the fastest algorithm and tile of each layer on a device; plans use them from then on.\n\n"
+    "`farm tune run` may be written `farm tune`.\n\n"
+    "Example: `farm tune --network squeezenet_v1_1 --backend opencl` (`--state DIR`, `--json`)",
+    implied=bool,
+)

@@ -10,7 +10,6 @@ import typer
 from farm.access import LATEST
 from farm.cli import completion
 from farm.cli.output import (
-    EXPERIMENTS,
     Interrupted,
     JsonOption,
     StateOption,
@@ -40,11 +39,6 @@ ExperimentArgument = Annotated[
 ]
 _TARGET = "Id, name (the newest of that name) or `latest`; or the id of one job."
 TargetArgument = Annotated[str, argument("EXPERIMENT|JOB", _TARGET, autocompletion=completion.experiments)]
-
-
-def register(app: typer.Typer) -> None:
-    for command in (run, status, watch, cancel, retry):
-        app.command(rich_help_panel=EXPERIMENTS)(command)
 
 
 def run(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, out, print_json
+from farm.cli.output import JsonOption, StateOption, argument, out, print_json
 from farm.doors import open_door
 
 if TYPE_CHECKING:
@@ -16,10 +15,6 @@ if TYPE_CHECKING:
     from orchestrator.answers.story import Try
 
 STYLES = {"ok": "green", "invalid": "yellow", "cancelled": "dim"}
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(job)
 
 
 def job(

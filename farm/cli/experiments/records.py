@@ -11,28 +11,13 @@ import typer
 from rich.markup import escape
 
 from farm.access import open_ledger, settings_of
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, out, print_json, show_list
+from farm.cli.output import JsonOption, StateOption, argument, group_of, out, print_json, show_list
 
 if TYPE_CHECKING:
     from orchestrator.ledger import DeadRecord
 
-group = typer.Typer(
-    name="records",
-    help="List dead records: records that the ledger could not store. Each is kept unchanged until it is replayed or "
-    "dropped. Needs no running farm.\n\n"
-    "Example: `farm records`, `farm records show ID`, `farm records replay` (`--state DIR`, `--json`)",
-    invoke_without_command=True,
-)
 
-
-def register(app: typer.Typer) -> None:
-    for command in (show, replay, drop):
-        group.command()(command)
-    app.add_typer(group, rich_help_panel=EXPERIMENTS)
-
-
-@group.callback()
-def listed(context: typer.Context, state: StateOption = None, as_json: JsonOption = False) -> None:
+def list_(context: typer.Context, state: StateOption = None, as_json: JsonOption = False) -> None:
     if context.invoked_subcommand is not None:
         return
     from orchestrator.report.listing import Head
@@ -118,3 +103,13 @@ def drop(
 
 def _clock(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+group = group_of(
+    "records",
+    (show, replay, drop),
+    "List dead records: records that the ledger could not store. Each is kept unchanged until it is replayed or "
+    "dropped. Needs no running farm.\n\n"
+    "Example: `farm records`, `farm records show ID`, `farm records replay` (`--state DIR`, `--json`)",
+    bare=list_,
+)

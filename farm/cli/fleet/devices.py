@@ -5,53 +5,27 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
-from typer.core import TyperGroup
 
 from farm.access import none_runs
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, argument, do, log, out, print_json
+from farm.cli.output import JsonOption, StateOption, argument, do, group_of, log, out, print_json
 from farm.doors import open_door, unserved
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
 from orchestrator.model.errors import Unsupported
 from orchestrator.model.live.complaints import complaints
 
-from . import by_hand, inventory, reservations
+from .by_hand import mirror, screenshot, shell
+from .inventory import describe, inventory
+from .reservations import lend, reservations, reserve, unreserve
 
 if TYPE_CHECKING:
     from orchestrator.system.config import Settings
 
 EMPTY: tuple[Any, ...] = (None, "", 0, [], {}, False)
 HEALTH_STYLES = {Health.READY: "green", Health.PROBING: "cyan", Health.SICK: "red", Health.QUARANTINED: "red"}
-
-
-class _Devices(TyperGroup):
-    """The group of `farm devices`: what is no command is a serial or an option of `show`, whose name is left out."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        is_named = bool(args) and args[0] in (*self.commands, "--help", "-h")
-        return super().parse_args(ctx, args if is_named else ["show", *args])
-
-
-group = typer.Typer(
-    name="devices",
-    cls=_Devices,
-    help="List, show and describe the devices of the farm, and reserve them for people and projects.\n\n"
-    "`farm devices show` may be written `farm devices`.\n\n"
-    "Example: `farm devices`, `farm devices local-cpu --json` (`--state DIR`)",
-)
-
-
-def register(app: typer.Typer) -> None:
-    of_people = (reservations.reserve, reservations.lend, reservations.reservations, reservations.unreserve)
-    by_people = (inventory.describe, inventory.inventory, by_hand.screenshot, by_hand.shell, by_hand.mirror)
-    for command in (show, *of_people, *by_people):
-        group.command()(command)
-    app.add_typer(group, rich_help_panel="The farm")
-    app.command(rich_help_panel="The farm")(release)
 
 
 def show(
@@ -251,3 +225,13 @@ def value_text(name: str, value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(value_text("", each) for each in value)
     return escape(f"{value:.4g}" if isinstance(value, float) else str(value))
+
+
+group = group_of(
+    "devices",
+    (show, reserve, lend, reservations, unreserve, describe, inventory, screenshot, shell, mirror),
+    "List, show and describe the devices of the farm, and reserve them for people and projects.\n\n"
+    "`farm devices show` may be written `farm devices`.\n\n"
+    "Example: `farm devices`, `farm devices local-cpu --json` (`--state DIR`)",
+    implied=lambda _: True,
+)

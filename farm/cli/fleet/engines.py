@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import COMMAND_LINE, open_site, settings_of, user_by
-from farm.cli.output import JsonOption, StateOption, argument, option, out, print_json, show_done
+from farm.cli.output import JsonOption, StateOption, argument, group_of, option, out, print_json, show_done
 from farm.doors import open_door
 from orchestrator.model.errors import UnknownName
 
@@ -22,25 +22,8 @@ if TYPE_CHECKING:
 NameArgument = Annotated[str, argument("NAME", "The engine, as `farm engines` lists it.")]
 ProjectOption = Annotated[str, option("--project NAME", "The project whose it is; else it is everybody's.")]
 
-group = typer.Typer(
-    name="engines",
-    help="List what can run on the devices of the running farm: each engine, its workloads, and the devices that have "
-    "it. An experiment names one as `matrix.engine`. A host announces the engines of the farm, and those of "
-    "FARM_ENGINES. Engines for phones run from folders that people add.\n\n"
-    "Example: `farm engines`, `farm engines install onnxruntime`, `farm engines add llama.cpp build/bin --abi "
-    "arm64-v8a`, `farm engines remove onnxruntime` (`--state DIR`, `--json`)",
-    invoke_without_command=True,
-)
 
-
-def register(app: typer.Typer) -> None:
-    for command in (install, add, remove):
-        group.command()(command)
-    app.add_typer(group, rich_help_panel="The farm")
-
-
-@group.callback()
-def listed(context: typer.Context, state: StateOption = None, as_json: JsonOption = False) -> None:
+def list_(context: typer.Context, state: StateOption = None, as_json: JsonOption = False) -> None:
     if context.invoked_subcommand is not None:
         return
     from dashboards.answers import answers
@@ -175,3 +158,15 @@ def _packaged(name: str, state: Path) -> PackagedEngine:
     if name not in known:
         raise UnknownName(f"no engine {name!r} comes from packages", remedy=f"these do: {', '.join(known)}")
     return known[name]
+
+
+group = group_of(
+    "engines",
+    (install, add, remove),
+    "List what can run on the devices of the running farm: each engine, its workloads, and the devices that have "
+    "it. An experiment names one as `matrix.engine`. A host announces the engines of the farm, and those of "
+    "FARM_ENGINES. Engines for phones run from folders that people add.\n\n"
+    "Example: `farm engines`, `farm engines install onnxruntime`, `farm engines add llama.cpp build/bin --abi "
+    "arm64-v8a`, `farm engines remove onnxruntime` (`--state DIR`, `--json`)",
+    bare=list_,
+)

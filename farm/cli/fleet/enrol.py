@@ -21,10 +21,6 @@ LOCK_WAIT_S = 30.0
 """The time for which a device may be busy before it is called so."""
 
 
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="The farm")(enrol)
-
-
 def enrol(
     serial: Annotated[
         str, argument("SERIAL", "Device to enrol, by its serial or adb address.", autocompletion=completion.serials)

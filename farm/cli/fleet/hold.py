@@ -12,10 +12,6 @@ from farm.cli.output import JsonOption, StateOption, argument, do, option
 from orchestrator.model.quantity import parse_moment, parse_seconds
 
 
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="The farm")(hold)
-
-
 def hold(
     serials: Annotated[list[str], argument("SERIAL...", "Devices to hold.", autocompletion=completion.serials)],
     until: Annotated[str | None, option("--until TIME", "When the hold ends: `17:00`, `2026-12-01 08:00`.")] = None,

@@ -5,33 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 
 from farm.access import COMMAND_LINE, open_site, settings_of, user_by
-from farm.cli.output import JsonOption, StateOption, argument, do, log, option, print_json, say, show_every
+from farm.cli.output import JsonOption, StateOption, argument, do, group_of, log, option, print_json, say, show_every
 
 if TYPE_CHECKING:
     from orchestrator.answers.hosts import HostView
 
-group = typer.Typer(
-    name="host",
-    help="List the machines of the farm; drain, remove or take back one. The ledger stores the state of a host."
-    "\n\nExample: `farm host list`, `farm host drain lab2` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
 STYLES = {"ready": "green", "unfit": "red", "silent": "red"}
 NameArgument = Annotated[str, argument("NAME", "Its name, as `farm host list` says it.")]
 
 
-def register(app: typer.Typer) -> None:
-    group.command("list")(listed)
-    for command in (add, drain, resume, remove, certificate):
-        group.command()(command)
-    app.add_typer(group, rich_help_panel="The farm")
-
-
-def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
+def list_(state: StateOption = None, as_json: JsonOption = False) -> None:
     """List the hosts: whether each gets work, if not why, its version, and its open sessions.
 
     Example: `farm host list --json`
@@ -127,3 +113,11 @@ def certificate(
         print_json({"certificate": made.certificate, "key": made.key, "ca": ca})
     else:
         say(f"wrote {made.certificate}, {made.key} and {ca}")
+
+
+group = group_of(
+    "host",
+    (list_, add, drain, resume, remove, certificate),
+    "List the machines of the farm; drain, remove or take back one. The ledger stores the state of a host."
+    "\n\nExample: `farm host list`, `farm host drain lab2` (`--state DIR`, `--json`)",
+)

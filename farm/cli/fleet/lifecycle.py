@@ -36,12 +36,6 @@ if TYPE_CHECKING:
     from orchestrator.system.config import Settings
 
 
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="The farm")(up)
-    app.command(rich_help_panel="The farm")(down)
-    app.command(rich_help_panel="The farm")(doctor)
-
-
 def up(
     virtual: Annotated[int, option("--virtual, -n N", "Number of virtual phones to start.", min=0, max=400)] = 0,
     profile: Annotated[

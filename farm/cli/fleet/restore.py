@@ -5,15 +5,9 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Annotated
 
-import typer
-
 from farm.access import COMMAND_LINE, existing_settings, has_ledger, open_site, site_of, user_by
 from farm.cli import completion
 from farm.cli.output import JsonOption, StateOption, argument, option, show_done
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="The farm")(restore)
 
 
 def restore(

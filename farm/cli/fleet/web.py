@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from farm.access import of_a_host, settings_of
 from farm.cli.output import JsonOption, StateOption, option, out, print_json, say
 
 from .certificate import CertificateOption, KeyOption, with_certificate
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="The farm")(web)
 
 
 def web(

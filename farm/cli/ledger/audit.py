@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 
 from farm.cli.output import JsonOption, StateOption, option, show_list
@@ -15,10 +14,6 @@ if TYPE_CHECKING:
     from orchestrator.ledger import AuditRow
 
 SHOWN = 50
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="The farm")(audit)
 
 
 def audit(

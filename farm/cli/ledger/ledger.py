@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farm.access import find_experiment, open_ledger, settings_of
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, log, option, out, print_json, say
+from farm.cli.output import JsonOption, StateOption, argument, group_of, log, option, out, print_json, say
 from orchestrator.model.quantity import counted
 
 from .archives import adopt, archive, prune
@@ -17,19 +17,6 @@ from .reread import reread
 
 if TYPE_CHECKING:
     from orchestrator.ledger import Renewed
-
-group = typer.Typer(
-    name="ledger",
-    help="Look after the ledger. Needs no running farm.\n\n"
-    "Example: `farm ledger check`, `farm ledger recompute` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
-
-
-def register(app: typer.Typer) -> None:
-    for command in (recompute, check, backup, restore, archive, adopt, prune):
-        group.command()(command)
-    app.add_typer(group, rich_help_panel=EXPERIMENTS)
 
 
 def recompute(
@@ -86,3 +73,11 @@ def _show(total: Renewed, experiments: int, readings: list[dict[str, Any]], *, d
     if readings:
         verb = "would read" if dry_run else "read"
         out().print(f"{counted(len(readings), 'record')} {verb} otherwise; earlier readings are kept", soft_wrap=True)
+
+
+group = group_of(
+    "ledger",
+    (recompute, check, backup, restore, archive, adopt, prune),
+    "Look after the ledger. Needs no running farm.\n\n"
+    "Example: `farm ledger check`, `farm ledger recompute` (`--state DIR`, `--json`)",
+)

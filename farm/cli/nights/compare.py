@@ -15,7 +15,6 @@ from farm.access import settings_of
 from farm.cli import completion
 from farm.cli.explain import hint
 from farm.cli.output import (
-    EXPERIMENTS,
     JsonOption,
     StateOption,
     argument,
@@ -41,10 +40,6 @@ SHOWN_ROWS = 40
 FAIL_ON = ("worse", "missing", "better", "unknown", "nothing")
 OWN = "each metric's own, which every table tells"
 FileOption = Path | None
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(compare)
 
 
 def compare(

@@ -12,14 +12,10 @@ from rich.markup import escape
 from farm.access import open_ledger, settings_of
 from farm.cli import completion
 from farm.cli.explain import hint
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, option, out, print_json, say, write_whole
+from farm.cli.output import JsonOption, StateOption, argument, option, out, print_json, say, write_whole
 
 if TYPE_CHECKING:
     from orchestrator.analysis.history import History
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(history)
 
 
 def history(

@@ -10,7 +10,7 @@ import typer
 
 from farm.access import open_ledger, settings_of
 from farm.cli.explain import hint
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, option, out, print_json, say, write_whole
+from farm.cli.output import JsonOption, StateOption, argument, option, out, print_json, say, write_whole
 from orchestrator.model.errors import NoData
 
 if TYPE_CHECKING:
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from orchestrator.nightly import Night
 
 FAILED = 1
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(morning)
 
 
 def morning(

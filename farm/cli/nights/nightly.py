@@ -9,10 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from typer.core import TyperGroup
 
 from farm.access import COMMAND_LINE, open_inventory, open_ledger, open_site, settings_of, site_of, user_by
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, log, option, out, print_json, say, show_done
+from farm.cli.output import (
+    JsonOption,
+    StateOption,
+    argument,
+    group_of,
+    is_yaml,
+    log,
+    option,
+    out,
+    print_json,
+    say,
+    show_done,
+)
 from orchestrator.model.errors import FarmError, NoData, SpecError
 from orchestrator.model.quantity import counted
 
@@ -27,36 +38,10 @@ LOOK_S = 0.5
 DAY_S = 86400.0
 
 
-class _Nightly(TyperGroup):
-    """`farm nightly SUITE` is `farm nightly run SUITE`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, ["run", *args] if args[:1] == ["--test-tell"] else args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in self.commands and Path(args[0]).suffix in (".yaml", ".yml"):
-            args = ["run", *args]
-        return super().resolve_command(ctx, args)
-
-
-group = typer.Typer(
-    name="nightly",
-    cls=_Nightly,
-    help="Compare two sides of a suite on the same phones, once (`farm nightly SUITE.yaml`) or every night by its "
-    "schedule.\n\nExample: `farm nightly suite.yaml`, `farm nightly schedule suite.yaml` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
 TestTellOption = Annotated[
     bool, option("--test-tell", "Only send a test message to the addresses that the suite names.")
 ]
 SuiteArgument = Annotated[Path, argument("SUITE.yaml", "A suite file.")]
-
-
-def register(app: typer.Typer) -> None:
-    for command in (run, schedule, unschedule, status):
-        group.command()(command)
-    group.command("list")(listed)
-    app.add_typer(group, rich_help_panel=EXPERIMENTS)
 
 
 def run(
@@ -140,7 +125,7 @@ def status(
         _show(_found(ledger, night), as_json=as_json)
 
 
-def listed(
+def list_(
     suite: Annotated[str | None, argument("[SUITE]", "Only nights of this suite.")] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -287,3 +272,12 @@ def _tail(night: Night) -> str:
 
 def _moment(at: float) -> str:
     return datetime.fromtimestamp(at).isoformat(" ", "minutes")
+
+
+group = group_of(
+    "nightly",
+    (run, schedule, unschedule, status, list_),
+    "Compare two sides of a suite on the same phones, once (`farm nightly SUITE.yaml`) or every night by its "
+    "schedule.\n\nExample: `farm nightly suite.yaml`, `farm nightly schedule suite.yaml` (`--state DIR`, `--json`)",
+    implied=lambda word: word == "--test-tell" or is_yaml(word),
+)

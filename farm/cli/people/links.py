@@ -5,30 +5,16 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
 from rich.markup import escape
 
 from farm.access import settings_of
-from farm.cli.output import JsonOption, StateOption, argument, day, do, option, say, show_done, show_every
+from farm.cli.output import JsonOption, StateOption, argument, day, do, group_of, option, say, show_done, show_every
 from farm.doors import experiment_or_job, open_door
 from orchestrator.model.rights import Link
 
 from .tokens import ends
 
-group = typer.Typer(
-    name="links",
-    help="Create, list and revoke public links: anybody who has one reads a report, comparison, night, or job's story."
-    "\n\nExample: `farm links list` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
 DAYS, DAY_S = 30.0, 86_400.0
-
-
-def register(app: typer.Typer) -> None:
-    group.command("list")(listed)
-    group.command()(create)
-    group.command()(revoke)
-    app.add_typer(group, rich_help_panel="The farm")
 
 
 def create(
@@ -76,7 +62,7 @@ def revoke(
     do("revoke link", link, state=state, as_json=as_json)
 
 
-def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
+def list_(state: StateOption = None, as_json: JsonOption = False) -> None:
     """List links: to what, who made each, until when, when it was used last. Their secrets are nowhere.
 
     Example: `farm links list --json`
@@ -88,3 +74,11 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 def _row(each: Link) -> tuple[str, ...]:
     of = (each.id, escape(each.target), escape(each.project), escape(each.who))
     return (*of, ends(each), day(each.used_at) or "never", escape(each.note))
+
+
+group = group_of(
+    "links",
+    (list_, create, revoke),
+    "Create, list and revoke public links: anybody who has one reads a report, comparison, night, or job's story."
+    "\n\nExample: `farm links list` (`--state DIR`, `--json`)",
+)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 
 from farm.access import settings_of
-from farm.cli.output import JsonOption, StateOption, argument, ask_secret, do, option, show_done, show_every
+from farm.cli.output import JsonOption, StateOption, argument, ask_secret, do, group_of, option, show_done, show_every
 from farm.doors import open_door
 from orchestrator.model.people import Kind, Role
 from orchestrator.model.rights import Person
@@ -18,25 +17,11 @@ if TYPE_CHECKING:
     from orchestrator.acts import Done
     from orchestrator.system.config import Settings
 
-group = typer.Typer(
-    name="people",
-    help="Let people use the farm over the network, and give them roles: view, submit, operate, administer."
-    "\n\nExample: `farm people list` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
 NameArgument = Annotated[str, argument("NAME", "Name of the person, program or group.")]
 PeopleArgument = Annotated[list[str], argument("NAME...", "Names of people or programs.")]
 GroupArgument = Annotated[str, argument("GROUP", "Name of the group.")]
 RoleOption = Annotated[Role | None, option("--role", "The role to give; a role before it is replaced.")]
 ProjectOption = Annotated[str, option("--project NAME", "The project of the role.", show_default="the whole farm")]
-
-
-def register(app: typer.Typer) -> None:
-    group.command("list")(listed)
-    group.command("group")(group_)
-    for command in (add, join, leave, revoke, password, remove):
-        group.command()(command)
-    app.add_typer(group, rich_help_panel="The farm")
 
 
 def add(
@@ -166,7 +151,7 @@ def remove(name: NameArgument, state: StateOption = None, as_json: JsonOption = 
     do("remove person", name, state=state, as_json=as_json)
 
 
-def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
+def list_(state: StateOption = None, as_json: JsonOption = False) -> None:
     """List the people and groups with their roles in the farm and in projects.
 
     Example: `farm people list --json`
@@ -188,3 +173,11 @@ def _roles(person: Person) -> str:
 def _data(person: Person) -> dict[str, object]:
     own = {"farm": person.own.farm, "projects": dict(person.own.projects), "groups": list(person.groups)}
     return {"name": person.name, "kind": person.kind, **own, "since": person.since, "ended_at": person.ended_at}
+
+
+group = group_of(
+    "people",
+    (list_, group_, add, join, leave, revoke, password, remove),
+    "Let people use the farm over the network, and give them roles: view, submit, operate, administer."
+    "\n\nExample: `farm people list` (`--state DIR`, `--json`)",
+)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, argument, do, option, show_every
+from farm.cli.output import JsonOption, StateOption, argument, do, group_of, option, show_every
 
 if TYPE_CHECKING:
     from dashboards.answers.answers import ProjectNow
@@ -20,20 +19,6 @@ WaitingOption = Annotated[int | None, option("--waiting NUMBER", "The jobs of it
 StorageOption = Annotated[
     float | None, option("--storage-gib NUMBER", "What its files and records may take; 0: no limit.")
 ]
-
-group = typer.Typer(
-    name="projects",
-    help="Add and list projects, which own experiments and in which people have roles."
-    "\n\nExample: `farm projects list` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
-
-
-def register(app: typer.Typer) -> None:
-    group.command("list")(listed)
-    group.command()(add)
-    group.command("set")(set_)
-    app.add_typer(group, rich_help_panel="The farm")
 
 
 def add(
@@ -70,7 +55,7 @@ def set_(
     do("set project", name, note, share, phone_hours, waiting, storage, state=state, as_json=as_json)
 
 
-def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
+def list_(state: StateOption = None, as_json: JsonOption = False) -> None:
     """List the projects with their members, their shares and what they use of their limits: phone-hours of this week,
     jobs that wait, GiB of files and records. `common` has the experiments that name no other.
 
@@ -83,3 +68,11 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 def _row(each: ProjectNow) -> tuple[str, ...]:
     members = ", ".join(f"{who} ({role})" for who, role in each.members.items())
     return (escape(each.name), escape(members), f"{each.terms.share:g}", *each.uses.values(), escape(each.note))
+
+
+group = group_of(
+    "projects",
+    (list_, add, set_),
+    "Add and list projects, which own experiments and in which people have roles."
+    "\n\nExample: `farm projects list` (`--state DIR`, `--json`)",
+)

@@ -5,28 +5,14 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, argument, day, do, option, show_list
+from farm.cli.output import JsonOption, StateOption, argument, day, do, group_of, option, show_list
 from farm.doors import open_door
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Link, Token
 
-group = typer.Typer(
-    name="tokens",
-    help="Make, list and revoke the tokens that people and programs show to the farm's API."
-    "\n\nExample: `farm tokens list` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
 DAYS, DAY_S = 90.0, 86_400.0
-
-
-def register(app: typer.Typer) -> None:
-    group.command("list")(listed)
-    group.command()(create)
-    group.command()(revoke)
-    app.add_typer(group, rich_help_panel="The farm")
 
 
 def create(
@@ -58,7 +44,7 @@ def revoke(
     do("revoke token", token, state=state, as_json=as_json)
 
 
-def listed(
+def list_(
     name: Annotated[str, argument("[NAME]", "Whose tokens.", show_default="all")] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -85,3 +71,11 @@ def ends(token: Token | Link) -> str:
     if token.revoked_at:
         return f"revoked {day(token.revoked_at)}"
     return day(token.ends_at) or "never"
+
+
+group = group_of(
+    "tokens",
+    (list_, create, revoke),
+    "Make, list and revoke the tokens that people and programs show to the farm's API."
+    "\n\nExample: `farm tokens list` (`--state DIR`, `--json`)",
+)

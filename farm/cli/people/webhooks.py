@@ -4,25 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, argument, day, do, option, show_every
+from farm.cli.output import JsonOption, StateOption, argument, day, do, group_of, option, show_every
 from orchestrator.model.rights import Webhook
-
-group = typer.Typer(
-    name="webhooks",
-    help="Add, list and remove addresses that are told when experiments and nights end."
-    "\n\nExample: `farm webhooks list` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
-
-
-def register(app: typer.Typer) -> None:
-    group.command("list")(listed)
-    group.command()(add)
-    group.command()(remove)
-    app.add_typer(group, rich_help_panel="The farm")
 
 
 def add(
@@ -50,7 +35,7 @@ def remove(
     do("remove webhook", webhook, state=state, as_json=as_json)
 
 
-def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
+def list_(state: StateOption = None, as_json: JsonOption = False) -> None:
     """List webhooks: what each was told last, and what went wrong. Their keys are shown nowhere.
 
     Example: `farm webhooks list --json`
@@ -62,3 +47,11 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
 def _row(each: Webhook) -> tuple[str, ...]:
     of = (each.id, escape(each.url), escape(each.project or "all"), "ended" if each.ended_at else "told")
     return (*of, escape(each.event), day(each.tried_at), escape(each.error))
+
+
+group = group_of(
+    "webhooks",
+    (list_, add, remove),
+    "Add, list and remove addresses that are told when experiments and nights end."
+    "\n\nExample: `farm webhooks list` (`--state DIR`, `--json`)",
+)

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from farm.access import open_ledger, settings_of
 from farm.cli.measured import find_measured
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, option, out, print_json, say, write_whole
+from farm.cli.output import (
+    JsonOption,
+    StateOption,
+    argument,
+    group_of,
+    is_yaml,
+    option,
+    out,
+    print_json,
+    say,
+    write_whole,
+)
 from orchestrator.model.errors import Unsupported
 
 from .tables import runs_table, show_kept
@@ -24,36 +34,10 @@ if TYPE_CHECKING:
 
 SHOWN = 30
 MOST_LOAD = 10.0
-
-
-class _Queue(TyperGroup):
-    """`farm queue SPEC` is `farm queue run SPEC`."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in self.commands and Path(args[0]).suffix in (".yaml", ".yml"):
-            args = ["run", *args]
-        return super().resolve_command(ctx, args)
-
-
-group = typer.Typer(
-    name="queue",
-    cls=_Queue,
-    help="Queueing experiments with phones as servers: in virtual time (`farm queue SPEC.yaml --simulate`), or on the "
-    "devices of this host (`farm queue SPEC.yaml`), whose runs are kept.\n\nExample: "
-    "`farm queue rack.yaml --simulate`, `farm queue list`, `farm queue show latest` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
 RunArgument = Annotated[str, argument("RUN", "Id of a run, the name of an experiment (its newest), or `latest`.")]
 
 
 HtmlOption = Annotated[Path | None, option("--html FILE", "Write an HTML report with figures and charts.")]
-
-
-def register(app: typer.Typer) -> None:
-    group.command()(run)
-    group.command("list")(listed)
-    group.command()(show)
-    app.add_typer(group, rich_help_panel=EXPERIMENTS)
 
 
 def run(
@@ -105,7 +89,7 @@ def run(
         run_simulation(loaded, (used, bodies), as_json, loads=loads, policies=names, capacity=capacity)
 
 
-def listed(
+def list_(
     name: Annotated[str | None, argument("[NAME]", "Only runs of this experiment.")] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -199,3 +183,13 @@ def _shares(text: str) -> list[float]:
             f"{text!r}: expected shares up to {MOST_LOAD:g}, such as 0.3,0.5", param_hint="--rates"
         )
     return found
+
+
+group = group_of(
+    "queue",
+    (run, list_, show),
+    "Queueing experiments with phones as servers: in virtual time (`farm queue SPEC.yaml --simulate`), or on the "
+    "devices of this host (`farm queue SPEC.yaml`), whose runs are kept.\n\nExample: "
+    "`farm queue rack.yaml --simulate`, `farm queue list`, `farm queue show latest` (`--state DIR`, `--json`)",
+    implied=is_yaml,
+)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.text import Text
 
 from farm.access import LATEST, labels_of, open_ledger, settings_of
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.explain import hint
 from farm.cli.measured import find_measured
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, option, out, print_json
+from farm.cli.output import JsonOption, StateOption, log, option, out, print_json
 from orchestrator.model.errors import NoData
 
 if TYPE_CHECKING:
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
     from orchestrator.ledger import ExperimentRow
 
 HOW = "docs/howto/agreement-of-predictions.md"
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(agreement)
 
 
 def agreement(

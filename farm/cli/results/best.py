@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 
 from farm.access import LATEST, open_ledger, settings_of
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.explain import hint
 from farm.cli.measured import find_measured
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, option, out, print_json, say
+from farm.cli.output import JsonOption, StateOption, log, option, out, print_json, say
 from orchestrator.model.errors import NoData
 
 from .pairs import WhereOption, where_of
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
     from orchestrator.model.choices import Choices
 
 LAYER = "layer"
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(best)
 
 
 def best(

@@ -13,7 +13,7 @@ import typer
 from farm.access import LATEST
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.measured import find_results, tell_pruned
-from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, option, print_json
+from farm.cli.output import STANDARD_OUTPUT, JsonOption, StateOption, log, option, print_json
 from farm.doors import open_door
 from orchestrator.model.errors import SetupError
 from orchestrator.model.quantity import counted
@@ -22,10 +22,6 @@ from .bundles import BundleOption, LabOption, ModelsOption, write_bundle
 
 Form = Literal["parquet", "csv", "json"]
 What = Literal["samples", "layers", "power", "predictions", "tokens"]
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(export)
 
 
 def export(

@@ -9,27 +9,12 @@ from typing import Annotated
 import typer
 
 from farm.access import COMMAND_LINE, open_site, settings_of, user_by
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, log, option, out, print_json
+from farm.cli.output import JsonOption, StateOption, argument, group_of, log, option, out, print_json
 
 from .bundles import BundleOption, read_bundle
 
-group = typer.Typer(
-    name="import",
-    help="Import measurements of others into the ledger, marked as imports: a table, or (`--bundle`) an "
-    "experiment of another lab. The hashes of a bundle tell a broken copy, and no forger: take it from whom you trust."
-    "\n\n"
-    "Example: `farm import samples logs.csv`, `farm import --bundle first.zip` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
 
-
-def register(app: typer.Typer) -> None:
-    group.command()(samples)
-    app.add_typer(group, rich_help_panel=EXPERIMENTS)
-
-
-@group.callback(invoke_without_command=True)
-def _group(
+def whole(
     context: typer.Context, bundle: BundleOption = None, state: StateOption = None, as_json: JsonOption = False
 ) -> None:
     if bundle is not None and context.invoked_subcommand is None:
@@ -85,3 +70,14 @@ def _checked(name: str | None) -> str | None:
         return TypeAdapter(Name).validate_python(name)
     except ValidationError as e:
         raise typer.BadParameter(problem.describe(e.errors()[0]), param_hint="--name") from None
+
+
+group = group_of(
+    "import",
+    (samples,),
+    "Import measurements of others into the ledger, marked as imports: a table, or (`--bundle`) an "
+    "experiment of another lab. The hashes of a bundle tell a broken copy, and no forger: take it from whom you trust."
+    "\n\n"
+    "Example: `farm import samples logs.csv`, `farm import --bundle first.zip` (`--state DIR`, `--json`)",
+    bare=whole,
+)

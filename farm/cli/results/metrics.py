@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.access import open_database, settings_of
-from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, option, print_json
+from farm.cli.output import STANDARD_OUTPUT, JsonOption, StateOption, group_of, log, option, print_json
 from orchestrator.model.errors import SetupError
 from orchestrator.model.quantity import counted
 
@@ -33,22 +33,6 @@ PROMTOOL_S = 3600.0
 SCRAPED = ("job=pocketfarm", "instance=127.0.0.1:9464")
 """Labels that Prometheus gives to what it scrapes by `dashboards/prometheus.yml` and `dashboards/targets.yml`."""
 FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"]
-group = typer.Typer(
-    name="metrics",
-    help="Write telemetry of records into Prometheus. Needs no running farm.\n\n"
-    "Example: `farm metrics backfill --tsdb .farm/prometheus` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
-
-
-def register(app: typer.Typer) -> None:
-    group.command()(backfill)
-    app.add_typer(group, rich_help_panel=EXPERIMENTS)
-
-
-@group.callback()
-def _group() -> None:
-    """A callback keeps the command's name although it is the only one."""
 
 
 def backfill(
@@ -174,3 +158,11 @@ def _tell(found: Backfill, count: int) -> None:
         log().print(f"left out: {left} (of older workers)", soft_wrap=True)
     if found.too_new:
         log().print(f"left out: {counted(found.too_new, 'record')} of the last 3 h: run it again later", soft_wrap=True)
+
+
+group = group_of(
+    "metrics",
+    (backfill,),
+    "Write telemetry of records into Prometheus. Needs no running farm.\n\n"
+    "Example: `farm metrics backfill --tsdb .farm/prometheus` (`--state DIR`, `--json`)",
+)

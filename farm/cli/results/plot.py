@@ -5,18 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from farm.access import LATEST, open_ledger, settings_of
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.measured import find_measured
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, option, print_json
+from farm.cli.output import JsonOption, StateOption, log, option, print_json
 
 from .results import gather
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(plot)
 
 
 def plot(

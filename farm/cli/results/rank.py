@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from farm.access import open_ledger, settings_of
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, option, out, print_json, say
+from farm.cli.output import JsonOption, StateOption, log, option, out, print_json, say
 
 from .pairs import WhereOption, where_of
 
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from orchestrator.analysis.ranking import Ranked
 
 COLUMNS = ("device", "phone", "model", "engine", "version", "backend", "precision")
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(rank)
 
 
 def rank(

@@ -6,14 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from farm.access import LATEST, labels_of
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.explain import hint
 from farm.cli.measured import find_results, tell_pruned
 from farm.cli.output import (
-    EXPERIMENTS,
     STANDARD_OUTPUT,
     JsonOption,
     StateOption,
@@ -31,11 +28,6 @@ if TYPE_CHECKING:
     from orchestrator.ledger import ExperimentRow, Ledger
     from orchestrator.report.content import Content
     from orchestrator.system.config import Settings
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(results)
-    app.command(rich_help_panel=EXPERIMENTS)(report)
 
 
 def results(
