@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import open_ledger, settings_of
-from farm.cli.output import JsonOption, StateOption, argument, group_of, out, print_json, show_list
+from farm.cli.output import JsonOption, StateOption, argument, day, group_of, out, print_json, show_list
 
 if TYPE_CHECKING:
     from orchestrator.ledger import DeadRecord
@@ -29,7 +28,7 @@ def list_(context: typer.Context, state: StateOption = None, as_json: JsonOption
 
 
 def _row(each: DeadRecord) -> tuple[str, ...]:
-    of = (each.id, escape(each.name), escape(each.host), _clock(each.set_aside_at))
+    of = (each.id, escape(each.name), escape(each.host), day(each.set_aside_at))
     return (*of, str(each.size), escape(each.reason.partition("\n")[0]))
 
 
@@ -99,10 +98,6 @@ def drop(
         print_json({"dropped": dead_ids})
         return
     out().print(f"dropped {len(dead_ids)}")
-
-
-def _clock(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
 
 
 group = group_of(

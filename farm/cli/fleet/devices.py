@@ -150,6 +150,7 @@ def _battery(device: Device) -> str:
 def _show(device: Device) -> None:
     """Facts, state and APIs of one device."""
     from farm.cli.engine import profile
+    from orchestrator.report import wording
     from orchestrator.report.listing import Listing
 
     console = out()
@@ -165,7 +166,9 @@ def _show(device: Device) -> None:
         **state,
         "reading": _reading(device),
     }
-    shown = [(f"[bold]{name}[/]", value_text(name, value)) for name, value in rows.items() if value not in EMPTY]
+    shown = [
+        (f"[bold]{name}[/]", escape(wording.fact(name, value))) for name, value in rows.items() if value not in EMPTY
+    ]
     console.print(Listing(("", ""), shown, header=False))
     for api in device.facts.apis:
         console.print(_api(api))
@@ -207,24 +210,12 @@ def _show_stored(settings: Settings, serial: str, as_json: bool) -> None:
 
 
 def _api(api: ApiFacts) -> RenderableType:
+    from orchestrator.report import wording
     from orchestrator.report.listing import Listing
 
     facts = api.model_dump(mode="json", exclude={"api", "device_name"})
-    rows = [(name, value_text(name, value)) for name, value in facts.items() if value not in EMPTY]
+    rows = [(name, escape(wording.fact(name, value))) for name, value in facts.items() if value not in EMPTY]
     return Group(Text(f"{api.api}: {api.device_name}"), Listing(("", ""), rows, header=False, indent=2))
-
-
-def value_text(name: str, value: Any) -> str:
-    """A fact for people, as markup: times of day, sizes with their unit, numbers with four digits."""
-    from orchestrator.report import wording
-
-    if name.endswith("_at"):
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))
-    if name.endswith("_bytes") and isinstance(value, int):
-        return wording.memory_size(value)
-    if isinstance(value, list | tuple):
-        return ", ".join(value_text("", each) for each in value)
-    return escape(f"{value:.4g}" if isinstance(value, float) else str(value))
 
 
 group = group_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ from rich.markup import escape
 from farm.access import open_ledger, settings_of
 from farm.cli import completion
 from farm.cli.explain import hint
-from farm.cli.output import JsonOption, StateOption, argument, option, out, print_json, say, write_whole
+from farm.cli.output import JsonOption, StateOption, argument, day, option, out, print_json, say, write_whole
 
 if TYPE_CHECKING:
     from orchestrator.analysis.history import History
@@ -62,7 +61,7 @@ def _show(found: History, *, every: bool) -> None:
 
     rows = [
         (
-            _date(change.at), escape(trail.device), escape(trail.cell), f"{trail.metric} {trail.basis}".strip(),
+            day(change.at), escape(trail.device), escape(trail.cell), f"{trail.metric} {trail.basis}".strip(),
             f"{100 * change.change:+.1f} %", f"{'[red]' if change.worse else ''}{change.cause}{'[/]' * change.worse}",
             escape(f"{change.because}{'' if change.settled else '; new, and not settled'}"),
         )
@@ -93,7 +92,3 @@ def _series(found: History) -> None:
         for trail in found.trails
     ]  # fmt: skip
     out().print(Listing(("device", "configuration", "metric", *figures), rows, header_style="dim", by_first=True))
-
-
-def _date(at: float) -> str:
-    return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +14,7 @@ from farm.cli.output import (
     JsonOption,
     StateOption,
     argument,
+    day,
     group_of,
     is_yaml,
     log,
@@ -150,7 +150,7 @@ def list_(
     rows = [(escape(night.night_id), _word(night), escape(_tail(night))) for night in nights]
     out().print(Listing(("night", "outcome", "found"), rows) if rows else "no night was run yet")
     for each in told:
-        out().print(f"{each['suite']} runs by itself ({each['cron']}), next at {_moment(float(str(each['next'])))}")
+        out().print(f"{each['suite']} runs by itself ({each['cron']}), next at {day(float(str(each['next'])))}")
 
 
 def _asked(suite: Path, settings: Settings) -> Suite:
@@ -268,10 +268,6 @@ def _tail(night: Night) -> str:
     from orchestrator.nightly.summary import headline
 
     return headline(night).partition(": ")[2] + "".join(f"; {text}" for text in night.problems[:1])
-
-
-def _moment(at: float) -> str:
-    return datetime.fromtimestamp(at).isoformat(" ", "minutes")
 
 
 group = group_of(
