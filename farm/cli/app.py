@@ -13,7 +13,7 @@ import typer
 from kernels.errors import CompileError
 from orchestrator.model.errors import FarmError
 
-from .output import Interrupted, describe, option, out, print_json, show_error
+from .output import Interrupted, describe, option, out, print_json, show_error, with_common_options
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -100,7 +100,7 @@ def application(command: str | None = None) -> typer.Typer:
             if group is not None and group.info.name == word:
                 made.add_typer(group, rich_help_panel=panel)
             else:
-                made.command(word, rich_help_panel=panel)(getattr(module, word))
+                made.command(word, rich_help_panel=panel)(with_common_options(getattr(module, word)))
     return made
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -43,6 +45,60 @@ def argument(metavar: str, help: str, **more: Any) -> Any:
     return typer.Argument(metavar=metavar, help=help, **more)
 
 
+StateOption = Annotated[
+    Path | None, option("--state DIR", "Folder of the farm's state.", show_default="FARM_STATE or .farm")
+]
+JsonOption = Annotated[bool, option("--json", "Print JSON, and nothing else, on standard output.")]
+
+
+@dataclass(frozen=True)
+class Common:
+    """The options that most commands have."""
+
+    state: Path | None = None
+    as_json: bool = False
+
+
+HERE = Common()
+
+
+def expanded(
+    command: Callable[..., None],
+    name: str,
+    parameters: dict[str, tuple[Any, Any]],
+    value: Callable[[dict[str, Any]], Any],
+) -> Callable[..., None]:
+    """Return a command with other parameters in place of one, each with its annotation and default.
+
+    `value`: takes what was given for them out of a dictionary, and makes the one of it.
+    """
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    shown = [
+        inspect.Parameter(new, each.kind, default=default, annotation=annotation)
+        for each in own
+        for new, (annotation, default) in (
+            parameters if each.name == name else {each.name: (each.annotation, each.default)}
+        ).items()
+    ]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        made = value(given)
+        command(**given, **{name: made})
+
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in shown}
+    return run
+
+
+def with_common_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with `--state` and `--json` in place of its parameter `common`, if it has that one."""
+    if "common" not in inspect.signature(command).parameters:
+        return command
+    options = {"state": (StateOption, None), "as_json": (JsonOption, False)}
+    return expanded(command, "common", options, lambda given: Common(given.pop("state"), given.pop("as_json")))
+
+
 def group_of(
     name: str,
     commands: Sequence[Callable[..., None]],
@@ -65,9 +121,9 @@ def group_of(
 
     made = typer.Typer(name=name, cls=Group, help=help, no_args_is_help=bare is None)
     for command in commands:
-        made.command(_name(command))(command)
+        made.command(_name(command))(with_common_options(command))
     if bare is not None:
-        made.callback(invoke_without_command=True)(bare)
+        made.callback(invoke_without_command=True)(with_common_options(bare))
     return made
 
 
@@ -78,12 +134,6 @@ def is_yaml(word: str) -> bool:
 
 def _name(command: Callable[..., None]) -> str:
     return command.__name__.rstrip("_")
-
-
-StateOption = Annotated[
-    Path | None, option("--state DIR", "Folder of the farm's state.", show_default="FARM_STATE or .farm")
-]
-JsonOption = Annotated[bool, option("--json", "Print JSON, and nothing else, on standard output.")]
 
 
 STANDARD_OUTPUT = "-"
@@ -167,13 +217,13 @@ def show_list(
         out().print(Listing(heads, [row(each) for each in found]) if found or not none else none)
 
 
-def do(act: str, *args: Any, state: Path | None, as_json: bool, once: str = "", **options: Any) -> None:
+def do(act: str, *args: Any, common: Common, once: str = "", **options: Any) -> None:
     """Do an act, by its name in the audit, and show what came of it. `once`: the field that is told this once."""
     from orchestrator.acts import ACTS
 
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         done = door.act(ACTS[act], *args, **options)
-    show_done(done, as_json=as_json, once=done.data[once] if once else "")
+    show_done(done, as_json=common.as_json, once=done.data[once] if once else "")
 
 
 def show_every(
@@ -181,17 +231,16 @@ def show_every(
     heads: Sequence[Head | str],
     row: Callable[[Any], Sequence[Cell]],
     *,
-    state: Path | None,
-    as_json: bool,
+    common: Common,
     given: dict[str, str] | None = None,
     **more: Any,
 ) -> None:
     """Show the list that the API has at a path, as `show_list` does. `given`: what it is asked with."""
     from dashboards.answers.reading import READS
 
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         found = door.every(READS[path].answer, **(given or {}))
-    show_list(found, heads, row, as_json=as_json, **more)
+    show_list(found, heads, row, as_json=common.as_json, **more)
 
 
 def day(at: float | None) -> str:

@@ -11,7 +11,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from farm.access import existing_settings, settings_of
-from farm.cli.output import JsonOption, StateOption, argument, group_of, log, option, out, print_json
+from farm.cli.output import HERE, Common, argument, group_of, log, option, out, print_json
 from kernels.options import Options
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.quantity import counted, parse_seconds
@@ -50,8 +50,7 @@ def run(
     seed: SeedOption = 1,
     size: SizeOption = None,
     batch: BatchOption = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Search, then compare the whole network tuned and untuned, and keep what makes it faster.
 
@@ -71,10 +70,10 @@ def run(
         watch = _Watch(bar)
         result: Tuned = tune_on(
             device=device, graph=graph, options=options,
-            settings=settings_of(state), strategy=chosen, budget_s=budget_s, began=began, again=again,
+            settings=settings_of(common.state), strategy=chosen, budget_s=budget_s, began=began, again=again,
             on_progress=watch.searched, on_compare=watch.compared,
         )  # fmt: skip
-    if as_json:
+    if common.as_json:
         print_json(tuning.as_data(result))
     else:
         out().print(tuning.render(result, budget))
@@ -132,8 +131,7 @@ def show(
     device: Annotated[str | None, option("--device, -d TEXT", "Only devices whose name contains this.")] = None,
     backend: Annotated[Api | None, option("--backend, -b", "Compute API.")] = None,
     precision: Annotated[Precision | None, option("--precision, -p", "Arithmetic.")] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Show the known choices: device, layer, choice, time, gain.
 
@@ -143,12 +141,12 @@ def show(
 
     found = [
         each
-        for each in _database(existing_settings(state))
+        for each in _database(existing_settings(common.state))
         if (device or "").lower() in each.device.lower()
         and each.device.startswith(backend.value if backend else "")
         and precision in (None, each.precision)
     ]
-    if as_json:
+    if common.as_json:
         print_json([tuning.row(each) for each in found])
     elif found:
         out().print(tuning.table(found))
@@ -156,26 +154,20 @@ def show(
         log().print("nothing was tuned yet: start with `farm tune --network NAME --backend opencl`")
 
 
-def export(
-    file: Annotated[Path, argument("FILE", "JSON file to write.")],
-    state: StateOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def export(file: Annotated[Path, argument("FILE", "JSON file to write.")], common: Common = HERE) -> None:
     """Export the known choices to a file, for other farms with the same devices.
 
     Example: `farm tune export tuning.json`
     """
-    database = _database(existing_settings(state))
+    database = _database(existing_settings(common.state))
     database.save(file)
-    if as_json:
+    if common.as_json:
         print_json({"file": file, "entries": len(database)})
     log().print(f"{counted(len(database), 'entry', 'entries')} written to {file}")
 
 
 def import_(
-    file: Annotated[Path, argument("FILE", "JSON file that `farm tune export` wrote.")],
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    file: Annotated[Path, argument("FILE", "JSON file that `farm tune export` wrote.")], common: Common = HERE
 ) -> None:
     """Import the choices of a file that are new or newer; import nothing if the file is damaged.
 
@@ -183,10 +175,10 @@ def import_(
     """
     from kernels.tuning import read
 
-    database = _database(settings_of(state))
+    database = _database(settings_of(common.state))
     taken = database.merge(read(file))
     database.save()
-    if as_json:
+    if common.as_json:
         print_json({"file": file, "taken": taken, "entries": len(database)})
     log().print(f"{counted(taken, 'entry', 'entries')} taken from {file}; {len(database)} are known now")
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from farm.access import none_runs
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, argument, do, group_of, log, out, print_json
+from farm.cli.output import HERE, Common, argument, do, group_of, log, out, print_json
 from farm.doors import open_door, unserved
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
 from orchestrator.model.errors import Unsupported
@@ -35,8 +35,7 @@ def show(
             "SERIAL", "Show only this device, with all that is known about it.", autocompletion=completion.serials
         ),
     ] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """List the devices of the running farm, or show one device with its APIs, limits and profile (`farm enrol`).
 
@@ -44,22 +43,22 @@ def show(
 
     Example: `farm devices`, `farm devices local-cpu --json`
     """
-    settings = unserved(state) if serial is not None else None
+    settings = unserved(common.state) if serial is not None else None
     if serial is not None and settings is not None:
-        _show_stored(settings, serial, as_json)
+        _show_stored(settings, serial, common.as_json)
         return
-    with open_door(state, running=True) as door:
+    with open_door(common.state, running=True) as door:
         from dashboards.answers import answers
 
         found = door.every(answers.devices)
     if serial is None:
-        if as_json:
+        if common.as_json:
             print_json(found)
         else:
             out().print(table_of(found))
         return
     device = _one(found, serial)
-    if as_json:
+    if common.as_json:
         print_json(device)
     else:
         _show(device)
@@ -67,8 +66,7 @@ def show(
 
 def release(
     serial: Annotated[str, argument("SERIAL|HOST", "Device or host to release.", autocompletion=completion.serials)],
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """End the hold of a device, or the quarantine of a device or host: it gets work at once, and its losses are
     forgotten. Needs no running farm.
@@ -80,7 +78,7 @@ def release(
 
     Example: `farm release R58M123ABC`
     """
-    do("release", serial, state=state, as_json=as_json)
+    do("release", serial, common=common)
 
 
 def _one(found: list[Device], serial: str) -> Device:

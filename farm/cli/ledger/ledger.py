@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farm.access import find_experiment, open_ledger, settings_of
-from farm.cli.output import JsonOption, StateOption, argument, group_of, log, option, out, print_json, say
+from farm.cli.output import HERE, Common, argument, group_of, log, option, out, print_json, say
 from orchestrator.model.quantity import counted
 
 from .archives import adopt, archive, prune
@@ -28,8 +28,7 @@ def recompute(
     ] = False,
     engine: Annotated[str | None, option("--engine ENGINE", "Only experiments that this engine ran.")] = None,
     dry_run: Annotated[bool, option("--dry-run", "Only print what would change.")] = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Compute the figures of blocks again from their records: rows that are missing, faulty, or of another version.
 
@@ -41,7 +40,7 @@ def recompute(
     """
     from orchestrator.ledger import Renewed
 
-    settings, total = settings_of(state), Renewed()
+    settings, total = settings_of(common.state), Renewed()
     with open_ledger(settings) as ledger:
         names = [find_experiment(ledger, experiment).id] if experiment else [row.id for row in ledger.experiments()]
         if engine is not None:
@@ -52,7 +51,7 @@ def recompute(
                 for done in ledger.renew_figures(name, everything=everything, faulty=True, dry=dry_run):
                     total = total.plus(done)
                     status.update(f"{name} ({number} of {len(names)}): {counted(total.looked_at, 'row')}")
-    if as_json:
+    if common.as_json:
         print_json({"experiments": len(names), **total._asdict(), "readings": readings})
     else:
         _show(total, len(names), readings, dry_run=dry_run)

@@ -11,7 +11,7 @@ from rich.markup import escape
 from farm.access import open_ledger, settings_of
 from farm.cli import completion
 from farm.cli.explain import hint
-from farm.cli.output import JsonOption, StateOption, argument, day, option, out, print_json, say, write_whole
+from farm.cli.output import HERE, Common, argument, day, option, out, print_json, say, write_whole
 
 if TYPE_CHECKING:
     from orchestrator.analysis.history import History
@@ -23,8 +23,7 @@ def history(
     last: Annotated[int, option("--last N", "Number of nights, counted back from the newest.", min=2)] = 60,
     html: Annotated[Path | None, option("--html FILE", "Also write a page with charts.")] = None,
     every: Annotated[bool, option("--all", "Print all series, including those without a change.")] = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Print where figures changed from night to night, what else changed then, and whose change it is.
 
@@ -36,7 +35,7 @@ def history(
     """
     from orchestrator.nightly.past import past
 
-    settings = settings_of(state)
+    settings = settings_of(common.state)
     with open_ledger(settings) as ledger:
         found = past(ledger, name, last)
     if device is not None:
@@ -49,7 +48,7 @@ def history(
 
         write_whole(html, history_page(found, endpoints.pages_of(settings.state)), "--html")
         say(f"written to {html}")
-    if as_json:
+    if common.as_json:
         print_json(found)
     else:
         _show(found, every=every)

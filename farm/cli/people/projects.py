@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, argument, do, group_of, option, show_every
+from farm.cli.output import HERE, Common, argument, do, group_of, option, show_every
 
 if TYPE_CHECKING:
     from dashboards.answers.answers import ProjectNow
@@ -28,14 +28,13 @@ def add(
     phone_hours: HoursOption = None,
     waiting: WaitingOption = None,
     storage: StorageOption = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Add a project. `farm run --project NAME` submits to it.
 
     Example: `farm projects add vision --note "models of cameras"`
     """
-    do("add project", name, note, share, phone_hours, waiting, storage, state=state, as_json=as_json)
+    do("add project", name, note, share, phone_hours, waiting, storage, common=common)
 
 
 def set_(
@@ -45,24 +44,23 @@ def set_(
     phone_hours: HoursOption = None,
     waiting: WaitingOption = None,
     storage: StorageOption = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Change the share or the limits of a project. What is not given stays as it was.
 
     Example: `farm projects set vision --share 2 --phone-hours 40`
     """
-    do("set project", name, note, share, phone_hours, waiting, storage, state=state, as_json=as_json)
+    do("set project", name, note, share, phone_hours, waiting, storage, common=common)
 
 
-def list_(state: StateOption = None, as_json: JsonOption = False) -> None:
+def list_(common: Common = HERE) -> None:
     """List the projects with their members, their shares and what they use of their limits: phone-hours of this week,
     jobs that wait, GiB of files and records. `common` has the experiments that name no other.
 
     Example: `farm projects list --json`
     """
     columns = ("project", "members", "share", "hours", "jobs that wait", "GiB kept", "note")
-    show_every("/projects", columns, _row, state=state, as_json=as_json)
+    show_every("/projects", columns, _row, common=common)
 
 
 def _row(each: ProjectNow) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.access import open_database, settings_of
-from farm.cli.output import STANDARD_OUTPUT, JsonOption, StateOption, group_of, log, option, print_json
+from farm.cli.output import HERE, STANDARD_OUTPUT, Common, group_of, log, option, print_json
 from orchestrator.model.errors import SetupError
 from orchestrator.model.quantity import counted
 
@@ -57,8 +57,7 @@ def backfill(
     ] = None,
     tsdb: Annotated[Path | None, option("--tsdb DIR", "Data folder of a Prometheus, which gets the blocks.")] = None,
     promtool: Annotated[str, option("--promtool PATH", "Path of promtool, which makes the blocks.")] = "promtool",
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Write the telemetry that phones sampled in their blocks as OpenMetrics text; with --tsdb into a Prometheus.
 
@@ -72,16 +71,16 @@ def backfill(
 
     if output is None and tsdb is None:
         output = STANDARD_OUTPUT
-    if output == STANDARD_OUTPUT and as_json:
+    if output == STANDARD_OUTPUT and common.as_json:
         raise typer.BadParameter("standard output takes no --json beside", param_hint="--output")
     labels = dict(map(_label, label or SCRAPED))
     tool = _tool(promtool, tsdb) if tsdb else ""
     first, last = _seconds(since, 0.0), _seconds(until, time.time() + HEAD_S)
     ended_before = time.time() - HEAD_S if tsdb else float("inf")
-    with open_database(settings_of(state)) as database, log().status("reading"):
+    with open_database(settings_of(common.state)) as database, log().status("reading"):
         found = merged(_records(database, first, last, device), labels, ended_before)
     count = _write(found, output, tsdb, tool)
-    if as_json:
+    if common.as_json:
         print_json(
             {"records": found.records, "samples": count, "without_clock": found.without_clock, "too_new": found.too_new}
         )
