@@ -64,7 +64,7 @@ class PasswordSet(Done):
 
 
 def of_person(_: Ledger, __: Actor, given: Given) -> list[Place]:
-    """Where an act on a person is: in no project, and their own."""
+    """Return the place of an act on a person: in no project, and their own."""
     return [Place("", given["name"])]
 
 
