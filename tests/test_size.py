@@ -19,7 +19,7 @@ LINES = {
     "workers": 18_950,  # 35: counted nouns, means of runs; 310: language models of packages; 1_000: tools
     "device_agent": 19_710,  # 15: means of runs; 80: runs are followed; 335: packed weights; 440: generation
     "virtual_phones": 8_215,  # 5: who replays locks its journal; 50: a screen; 55: phases of power
-    "farm": 14_305,  # 170: parts are forked; 175: groups, certificates, proxies; 935: log in from afar
+    "farm": 14_310,  # 170: parts are forked; 175: groups, certificates, proxies; 935: log in from afar
     "dashboards": 7_100,  # 115: engines, use as answers; 260: pages of people; 315: log-in by a provider; 965: people
     "client": 445,
     "benchmarks": 11_870,  # 110: tokens beside PyTorch; 60: pairs of engines; 210: people; 350: tokens

@@ -106,11 +106,12 @@ def group_of(
     *,
     bare: Callable[..., None] | None = None,
     implied: Callable[[str], bool] = lambda _: False,
+    **more: Any,
 ) -> typer.Typer:
     """Return the group of these commands, each named as its function is, without a last `_`.
 
     `bare`: what runs where no command is named. `implied`: whether a word that is no command belongs to the first one,
-    whose name was left out; the word is empty where there is none.
+    whose name was left out; the word is empty where there is none. `more`: for typer.
     """
 
     class Group(TyperGroup):
@@ -119,7 +120,7 @@ def group_of(
             is_named = word in (*self.commands, "--help", "-h") or not implied(word)
             return super().parse_args(ctx, args if is_named else [_name(commands[0]), *args])
 
-    made = typer.Typer(name=name, cls=Group, help=help, no_args_is_help=bare is None)
+    made = typer.Typer(name=name, cls=Group, help=help, **{"no_args_is_help": bare is None, **more})
     for command in commands:
         made.command(_name(command))(with_common_options(command))
     if bare is not None:

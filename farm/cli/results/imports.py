@@ -77,4 +77,5 @@ group = group_of(
     "\n\n"
     "Example: `farm import samples logs.csv`, `farm import --bundle first.zip` (`--state DIR`, `--json`)",
     bare=whole,
+    no_args_is_help=True,
 )
