@@ -106,7 +106,7 @@ class Keeper:
 
     def watch(self) -> int:
         """Wait for the part's end, end its family; the exit status."""
-        while self.status is None and not self._late():
+        while self.status is None and not (self.kill_at is not None and time.monotonic() >= self.kill_at):
             self._wait()
         end_family()
         return 128 + signal.SIGKILL if self.status is None else self.status
@@ -132,9 +132,6 @@ class Keeper:
                     self.status = code if code >= 0 else 128 - code
         except ChildProcessError:
             pass
-
-    def _late(self) -> bool:
-        return self.kill_at is not None and time.monotonic() >= self.kill_at
 
 
 def main() -> int:

@@ -188,7 +188,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    machine = {"machine": describe_machine(), "torch": torch.__version__, "torch_device": _name(device)}
+    machine = {
+        "machine": describe_machine(),
+        "torch": torch.__version__,
+        "torch_device": torch.cuda.get_device_name() if device == "cuda" else platform.processor(),
+    }
     about = {**machine, **{name: getattr(options, name) for name in _SAME}}
     kept = kept_rows(options, about, same=_SAME)
     rows, columns = map(int, options.size.split("x"))
@@ -269,10 +273,6 @@ def _shown(row: dict[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
         print(f"; largest {largest:.2f} GB, swapped {swapped:.2f} GB ({row['memory']})", end="")
     print(flush=True)
     return row
-
-
-def _name(device: str) -> str:
-    return torch.cuda.get_device_name() if device == "cuda" else platform.processor()
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:

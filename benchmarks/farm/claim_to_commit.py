@@ -280,7 +280,7 @@ def _until(is_so: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def main() -> int:
+def main() -> None:
     made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     made.add_argument("record", type=Path, help="JSON of a no-op job's record")
     made.add_argument("--jobs", type=int, default=2000)
@@ -289,7 +289,6 @@ def main() -> int:
     like = Record.model_validate_json(chosen.record.read_bytes())
     with tempfile.TemporaryDirectory(prefix="commits-") as folder:
         print(json.dumps(asdict(committed(Path(folder) / "farm", like, chosen.jobs, chosen.in_line))))
-    return 0
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ record beside it: comparisons read rows. One phone in twenty is 5 % slower in th
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import statistics
@@ -21,7 +19,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.command_line import run_command
+from benchmarks.command_line import command, run_command, tell
 from benchmarks.farm.block_records import BLOCKS_A_ROUND, PHONES, jobs_of, night, record_of
 from farm.cli.nights.compare import DIFFERENT
 from orchestrator.figures import BlockFigures, figures_of
@@ -125,13 +123,12 @@ def measured(farm: Settings, folder: Path, output: str, turns: int) -> Found:
     return Found(output, statistics.median(spent), statistics.median(used), round(written / 1e6, 2))
 
 
-def main() -> int:
-    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def main() -> None:
+    made = command(__doc__)
     made.add_argument("--phones", type=int, default=1000, help="with ten cells each")
     made.add_argument("--blocks", type=int, default=5, help="of each cell on each side")
     made.add_argument("--turns", type=int, default=3)
     made.add_argument("--folder", type=Path, default=None, help="on the disk that is meant")
-    made.add_argument("-o", "--output", type=Path, default=None)
     chosen = made.parse_args()
     with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
         farm = Settings(state=Path(folder) / "state", host="lab0")
@@ -142,11 +139,7 @@ def main() -> int:
     told = {
         "cells": cells, "rows": cells * METRICS, "blocks": 2 * cells * chosen.blocks, "load": os.getloadavg()[0],
     }  # fmt: skip
-    text = json.dumps({**told, "outputs": [asdict(each) for each in found]}, indent=1)
-    print(text)
-    if chosen.output:
-        chosen.output.write_text(text + "\n")
-    return 0
+    tell({**told, "outputs": [asdict(each) for each in found]}, chosen.output)
 
 
 if __name__ == "__main__":

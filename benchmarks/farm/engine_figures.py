@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.command_line import run_command
+from benchmarks.command_line import command, run_command
 from orchestrator.analysis.statistics.intervals import MIN_BLOCKS, median_interval
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
@@ -227,15 +227,14 @@ def _told(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.3f}{within}"
 
 
-def main() -> int:
-    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def main() -> None:
+    made = command(__doc__)
     made.add_argument("--network", default="squeezenet_v1_1", help="one of `farm networks` with one input and output")
     made.add_argument("--engines", default="onnxruntime,ncnn,litert")
     made.add_argument("--rounds", type=int, default=10, help="of two runs of each way")
     made.add_argument("--samples", type=int, default=30, help="of a run")
     made.add_argument("--threads", type=int, default=os.cpu_count(), help="all: onnxruntime's tool takes no other")
     made.add_argument("--environments", type=Path, default=None, help="a farm's STATE/engines, to install nothing anew")
-    made.add_argument("-o", "--output", type=Path, default=None)
     chosen = made.parse_args()
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="figures-") as folder:
@@ -246,7 +245,6 @@ def main() -> int:
         told = {name: {way: list(map(asdict, runs)) for way, runs in of.items()} for name, of in found.items()}
         about = {name: getattr(chosen, name) for name in ("network", "rounds", "samples", "threads")}
         chosen.output.write_text(json.dumps({**about, "load": load, "runs": told}, indent=1) + "\n")
-    return 0
 
 
 if __name__ == "__main__":

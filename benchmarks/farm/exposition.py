@@ -11,7 +11,6 @@ processor time tells how far others on the machine lengthened it.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import statistics
@@ -26,7 +25,7 @@ from pathlib import Path
 import psutil
 from redis import Redis
 
-from benchmarks.command_line import run_command
+from benchmarks.command_line import command, run_command
 from benchmarks.farm.scheduler_turn import private_redis
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
@@ -151,16 +150,14 @@ def _processor_s(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def main() -> int:
-    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def main() -> None:
+    made = command(__doc__)
     made.add_argument("--phones", type=int, default=1000)
-    made.add_argument("-o", "--output", default="")
     arguments = made.parse_args()
     found = measured(arguments.phones)
     print(found, flush=True)
     if arguments.output:
-        Path(arguments.output).write_text(json.dumps(asdict(found), indent=1) + "\n")
-    return 0
+        arguments.output.write_text(json.dumps(asdict(found), indent=1) + "\n")
 
 
 if __name__ == "__main__":

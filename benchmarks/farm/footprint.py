@@ -10,7 +10,6 @@ reckoned with (`orchestrator/analysis/autoregression.py`).
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
@@ -27,7 +26,7 @@ import numpy as np
 import psutil
 from redis import Redis
 
-from benchmarks.command_line import run_command
+from benchmarks.command_line import command, run_command
 from benchmarks.farm.overhead import Desk, no_op
 from benchmarks.farm.running import RunningFarm, running_farm
 from orchestrator.analysis.autoregression import resemblance, with_error
@@ -179,18 +178,16 @@ def _soak(farm: RunningFarm, ledger: Ledger, redis: Redis, desk: Desk, minutes: 
     return found
 
 
-def main() -> int:
-    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def main() -> None:
+    made = command(__doc__)
     made.add_argument("--phones", type=int, default=400)
     made.add_argument("--minutes", type=float, default=5.0, help="of work without end")
-    made.add_argument("-o", "--output", type=Path, default=None)
     chosen = made.parse_args()
     with tempfile.TemporaryDirectory(prefix="footprint-") as folder:
         found = asdict(measured(Path(folder) / "state", chosen.phones, chosen.minutes))
     print(json.dumps({name: found[name] for name in ("phones", "ready_s", "idle", "worked", "growth")}, indent=1))
     if chosen.output:
         chosen.output.write_text(json.dumps(found, indent=1) + "\n")
-    return 0
 
 
 if __name__ == "__main__":

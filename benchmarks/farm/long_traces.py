@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.command_line import run_command
+from virtual_phones.commands.perfetto import varint
 
 ROWS = 200_000
 PERIOD_US = 200
@@ -139,16 +140,8 @@ def write_packets(path: Path, form: str, size: int) -> tuple[int, float]:
 def _field(number: int, value: int | bytes) -> bytes:
     """Return a field as protobuf writes it."""
     if isinstance(value, int):
-        return _varint(number << 3) + _varint(value % (1 << 64))
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*found, value])
+        return varint(number << 3) + varint(value % (1 << 64))
+    return varint(number << 3 | 2) + varint(len(value)) + value
 
 
 _MEASURE = """

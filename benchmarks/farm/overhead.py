@@ -10,7 +10,6 @@ and beside it what others take to hand out work that does nothing (`peers`). Tim
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import sqlite3
@@ -21,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.command_line import run_command
+from benchmarks.command_line import command, run_command, tell
 from benchmarks.farm.claim_to_commit import Committed, committed
 from benchmarks.farm.peers import Peer, celery_rate
 from benchmarks.farm.running import RunningFarm, running_farm
@@ -273,21 +272,17 @@ def measured(chosen: argparse.Namespace) -> Found:
     return Found(machine, round(load, 1), chosen.phones, chosen.network, alone, burst, tuple(without_phones), peers)
 
 
-def main() -> int:
-    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def main() -> None:
+    made = command(__doc__)
     made.add_argument("--phones", type=int, default=8)
     made.add_argument("--network", default=NETWORK, help="what a job infers")
     made.add_argument("--jobs", type=int, default=200, help="one after the other")
     made.add_argument("--burst", type=int, default=400, help="at once")
     made.add_argument("--commits", type=int, default=2000, help="without phones")
     made.add_argument("--calls", type=int, default=2000, help="of each of the others")
-    made.add_argument("-o", "--output", type=Path, default=None)
     chosen = made.parse_args()
     found = measured(chosen)
-    print(json.dumps(asdict(found), indent=1))
-    if chosen.output:
-        chosen.output.write_text(json.dumps(asdict(found), indent=1) + "\n")
-    return 0
+    tell(asdict(found), chosen.output)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import http.client
-import json
 import os
 import shutil
 import statistics
@@ -24,7 +23,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from benchmarks.command_line import run_command
+from benchmarks.command_line import command, run_command, tell
 from benchmarks.farm.scheduler_turn import devices, private_redis, submit
 from farm.parts.part import free_port
 from orchestrator.coordination import client as redis_client
@@ -213,24 +212,20 @@ def measured(settings: Settings, phones: int, jobs: int, cells: int) -> dict[str
         }  # fmt: skip
 
 
-def main() -> int:
+def main() -> None:
     arguments = parser().parse_args()
     with tempfile.TemporaryDirectory() as folder, private_redis(Path(folder)) as url:
         settings = Settings(state=Path(folder), redis_url=url.replace("redis+socket", "unix"), host="lab0")
         found = measured(settings, arguments.phones, arguments.jobs, arguments.cells)
-    print(json.dumps(found, indent=1))
-    if arguments.output:
-        Path(arguments.output).write_text(json.dumps(found, indent=1) + "\n")
-    return 0
+    tell(found, arguments.output)
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    made = command(__doc__)
     made.add_argument("--phones", type=int, default=400)
     made.add_argument("--jobs", type=int, default=100_000)
     made.add_argument("--cells", type=int, default=1000)
-    made.add_argument("-o", "--output", default="")
     return made
 
 

@@ -33,7 +33,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks.command_line import run_command
+from benchmarks.command_line import command, run_command, tell
 from benchmarks.farm.overhead import Desk, Spread, Timed, no_op
 from benchmarks.farm.running import RunningFarm, running_farm
 from benchmarks.farm.serving import ahead_of_others
@@ -264,8 +264,8 @@ def _table(seen: Sequence[tuple[str, float, int]]) -> dict[str, object]:
     return {"ms": rows, "refused": sum(status != OK for *_, status in seen)}
 
 
-def main() -> int:
-    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def main() -> None:
+    made = command(__doc__)
     made.add_argument("--phones", type=int, default=50)
     made.add_argument("--people", type=int, default=50)
     made.add_argument("--submitters", type=int, default=10)
@@ -274,16 +274,11 @@ def main() -> int:
     made.add_argument("--seconds", type=float, default=12.0, help="of a turn")
     made.add_argument("--every", type=float, default=5.0, metavar="S", help="seconds between two reads of a person")
     made.add_argument("--crowd", type=json.loads, default=None, help=argparse.SUPPRESS)
-    made.add_argument("-o", "--output", type=Path, default=None)
     chosen = made.parse_args()
     if chosen.crowd:
         print(json.dumps(Crowd(**chosen.crowd).run()))
-        return 0
-    found = json.dumps(measured(chosen), indent=1)
-    print(found)
-    if chosen.output:
-        chosen.output.write_text(found + "\n")
-    return 0
+        return
+    tell(measured(chosen), chosen.output)
 
 
 if __name__ == "__main__":

@@ -112,13 +112,10 @@ def _until_ready(settings: Settings, phones: int) -> None:
     with connect(settings) as redis:
         most, end = 0, time.monotonic() + READY_S
         while most < phones:
-            ready = sum(_is_ready(each.facts.kind, each.state.health) for each in Inventory(redis).devices())
+            states = [each.state for each in Inventory(redis).devices() if each.facts.kind == "phone"]
+            ready = sum(state.health is Health.READY for state in states)
             if ready > most:
                 most, end = ready, time.monotonic() + READY_S
             elif time.monotonic() > end:
                 raise TimeoutError(f"{most} of {phones} virtual phones were ready, and no other in {READY_S:g} s")
             time.sleep(0.2)
-
-
-def _is_ready(kind: str, health: Health) -> bool:
-    return kind == "phone" and health is Health.READY

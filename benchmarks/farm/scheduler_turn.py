@@ -27,7 +27,7 @@ from typing import Literal
 
 from redis import Redis
 
-from benchmarks.command_line import run_command
+from benchmarks.command_line import command, run_command
 from farm.parts.redis_server import find
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination.inventory import Inventory
@@ -210,14 +210,14 @@ def one(phones: int, jobs: int, lanes: Lanes, projects: int) -> Turn:
         return measured(farm, phones, jobs, lanes, projects)
 
 
-def main() -> int:
+def main() -> None:
     """A process a row, so that memory is its own."""
     arguments, rows = parser().parse_args(), []
     for lanes in arguments.lanes:
         for phones in arguments.phones:
             if arguments.inside:
                 print(json.dumps(asdict(one(phones, arguments.jobs, lanes, arguments.projects))))
-                return 0
+                return
             words = ["--phones", str(phones), "--jobs", str(arguments.jobs), "--lanes", lanes, "--inside"]
             words += ["--projects", str(arguments.projects)]
             command = [sys.executable, "-m", "benchmarks.farm.scheduler_turn", *words]
@@ -225,18 +225,16 @@ def main() -> int:
             rows.append(Turn(**json.loads(found)))
             print(rows[-1], flush=True)
     if arguments.output:
-        Path(arguments.output).write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
-    return 0
+        arguments.output.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    made = command(__doc__)
     made.add_argument("--phones", type=int, nargs="+", default=[200])
     made.add_argument("--jobs", type=int, default=10_000)
     made.add_argument("--lanes", choices=["any", "each"], nargs="+", default=["any", "each"])
     made.add_argument("--projects", type=int, default=1, help="the experiments are of so many, in turn")
-    made.add_argument("-o", "--output", default="")
     made.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     return made
 

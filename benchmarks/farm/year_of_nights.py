@@ -9,8 +9,6 @@ reads it. The same is measured of a ledger with that night alone.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sqlite3
 import statistics
@@ -22,7 +20,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.command_line import run_command
+from benchmarks.command_line import command, run_command, tell
 from benchmarks.farm.block_records import BLOCKS_A_ROUND, jobs_of, night, record_of
 from benchmarks.farm.scheduler_turn import measured as turns_of
 from benchmarks.farm.scheduler_turn import private_redis
@@ -157,19 +155,15 @@ def _medians_s(words: list[str]) -> tuple[float, float]:
     return statistics.median(spent), statistics.median(used)
 
 
-def main() -> int:
-    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def main() -> None:
+    made = command(__doc__)
     made.add_argument("--nights", type=int, default=4000)
     made.add_argument("--rounds", type=int, default=10, help="of 50 blocks each")
     made.add_argument("--folder", type=Path, default=None, help="on the disk that is meant")
-    made.add_argument("-o", "--output", type=Path, default=None)
     chosen = made.parse_args()
     with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
         found = [asdict(each) for each in measured(Path(folder), chosen.nights, chosen.rounds)]
-    print(json.dumps(found, indent=1))
-    if chosen.output:
-        chosen.output.write_text(json.dumps(found, indent=1) + "\n")
-    return 0
+    tell(found, chosen.output)
 
 
 if __name__ == "__main__":

@@ -9,17 +9,14 @@ whole takes three minutes of one core.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.command_line import run_command
 from benchmarks.statistics.simulated_blocks import LEVEL_MS, SHAPES, Shape, blocks_ms, samples_ms, truth_ms
+from benchmarks.statistics.simulations import options, spread, tell
 from orchestrator.analysis.statistics import median_interval, stability
 from orchestrator.analysis.stopping_rule import Need, decide
 from orchestrator.figures import BlockFigures, Times, times_of
@@ -168,8 +165,7 @@ PARTS: dict[str, tuple[Callable[..., Iterator[dict[str, Any]]], Sequence[Shape |
 def measure(runs: int, seed: int = SEED, jobs: int = 1) -> dict[str, Any]:
     """All tables, each row of them with chance of its own: the same with any number of jobs."""
     tasks = [(name, place, runs, seed) for name, (_, rows) in PARTS.items() for place in range(len(rows))]
-    with ProcessPoolExecutor(jobs) as pool:
-        found = list(zip(tasks, pool.map(_part, tasks), strict=True))
+    found = list(zip(tasks, spread(_part, tasks, jobs), strict=True))
     tables = {name: [row for task, rows in found if task[0] == name for row in rows] for name in PARTS}
     return {"runs": runs, "seed": seed, **tables}
 
@@ -181,25 +177,12 @@ def _part(task: tuple[str, int, int, int]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--runs",
-        type=int,
-        default=600,
-        help="of each cell; of intervals twice, of clean verdicts thrice as many",
-    )
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--jobs", type=int, default=1, help="processes at the same time")
-    parser.add_argument("-o", "--output", type=Path, help="JSON file")
-    parser.add_argument("--markdown", type=Path, help="file for the tables of docs/measuring.md")
+    parser = options(__doc__, SEED)
+    help_text = "of each cell; of intervals twice, of clean verdicts thrice as many"
+    parser.add_argument("--runs", type=int, default=600, help=help_text)
     given = parser.parse_args()
     found = measure(given.runs, given.seed, given.jobs)
-    if given.output:
-        given.output.write_text(json.dumps(found, indent=1) + "\n")
-    tables = "\n".join(markdown(found))
-    if given.markdown:
-        given.markdown.write_text(tables + "\n")
-    print(tables)
+    tell(found, markdown(found), given)
 
 
 def markdown(found: dict[str, Any]) -> Iterator[str]:

@@ -14,12 +14,25 @@ Task = TypeVar("Task")
 Found = TypeVar("Found")
 
 
-def options(about: str | None, seed: int) -> argparse.ArgumentParser:
+def options(about: str | None, seed: int, *, spreads: bool = True) -> argparse.ArgumentParser:
+    """Return the options of all. `spreads`: whether processes share the draws."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=seed)
-    parser.add_argument("--jobs", type=int, default=1, help="processes at a time; the figures are the same")
-    parser.add_argument("-o", "--output", type=Path, help="JSON file, written anew with every row")
+    if spreads:
+        parser.add_argument("--jobs", type=int, default=1, help="processes at a time; the figures are the same")
+    parser.add_argument("-o", "--output", type=Path, help="JSON file")
+    parser.add_argument("--markdown", type=Path, help="file for the tables of docs/measuring.md, of what has some")
     return parser
+
+
+def tell(found: object, tables: Iterable[str], given: argparse.Namespace) -> None:
+    """Print the tables; write them, and what was found, to files that are asked for."""
+    text = "\n".join(tables)
+    if given.output:
+        given.output.write_text(json.dumps(found, indent=1) + "\n")
+    if given.markdown:
+        given.markdown.write_text(text + "\n")
+    print(text)
 
 
 def spread(judge: Callable[[Task], Found], tasks: Iterable[Task], jobs: int, together: int = 1) -> Iterator[Found]:

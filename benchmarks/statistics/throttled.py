@@ -9,16 +9,14 @@ what it says of the run as a whole. Same seed, same tables; 600 runs take a few 
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.command_line import run_command
 from benchmarks.statistics.simulated_blocks import Shape, blocks_ms
+from benchmarks.statistics.simulations import options, tell
 from orchestrator.analysis.statistics import Verdict, stability
 from orchestrator.energy.throttling import change_of
 from orchestrator.figures import times_of
@@ -147,19 +145,11 @@ def _worst(rows: list[dict[str, Any]], truth: str, count: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__, SEED, spreads=False)
     parser.add_argument("--runs", type=int, default=600, help="of each row of a table")
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("-o", "--output", type=Path, help="JSON file")
-    parser.add_argument("--markdown", type=Path, help="file for the tables of docs/measuring.md")
     given = parser.parse_args()
     found = measure(given.runs, given.seed)
-    if given.output:
-        given.output.write_text(json.dumps(found, indent=1) + "\n")
-    tables = "\n".join(markdown(found))
-    if given.markdown:
-        given.markdown.write_text(tables + "\n")
-    print(tables)
+    tell(found, markdown(found), given)
 
 
 if __name__ == "__main__":

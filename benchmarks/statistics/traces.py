@@ -8,8 +8,6 @@ of too few independent readings. Same seed, same table.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.command_line import run_command
+from benchmarks.statistics.simulations import options, tell
 from orchestrator.exchange.power_traces import Recording
 from orchestrator.exchange.power_traces.comparison import compare
 
@@ -36,8 +35,8 @@ def trace(count: int, time: int, rng: np.random.Generator) -> np.ndarray:
     return LEVEL_W + SPREAD_W * walk
 
 
-def judge(runs: int) -> Iterator[dict[str, Any]]:
-    rng = np.random.default_rng(SEED)
+def judge(runs: int, seed: int) -> Iterator[dict[str, Any]]:
+    rng = np.random.default_rng(seed)
     for count in COUNTS:
         for time in TIMES:
             found = [_one(trace(count, time, rng)) for _ in range(runs)]
@@ -68,18 +67,11 @@ def markdown(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__, SEED, spreads=False)
     parser.add_argument("--runs", type=int, default=400, help="traces of each kind")
-    parser.add_argument("-o", "--output", type=Path, help="JSON file")
-    parser.add_argument("--markdown", type=Path, help="file for the table of docs/measuring.md")
     given = parser.parse_args()
-    rows = list(judge(given.runs))
-    if given.output:
-        given.output.write_text(json.dumps({"runs": given.runs, "seed": SEED, "traces": rows}, indent=1) + "\n")
-    tables = "\n".join(markdown(rows))
-    if given.markdown:
-        given.markdown.write_text(tables + "\n")
-    print(tables)
+    rows = list(judge(given.runs, given.seed))
+    tell({"runs": given.runs, "seed": given.seed, "traces": rows}, markdown(rows), given)
     print(*(f"{row['readings']} {row['time']}: without a doubt {row['covered_sure']}" for row in rows), sep="\n")
 
 

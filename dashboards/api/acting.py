@@ -90,11 +90,11 @@ def form_of(act: Act) -> type[BaseModel] | None:
         if kind not in FORMS:
             return None
         fields[each.name] = (FORMS[kind], ... if each.default is each.empty else each.default)
-    return create_model(_title(act), __config__=ConfigDict(extra="forbid", frozen=True), **fields)
-
-
-def _title(act: Act) -> str:
-    return "".join(word.capitalize() for word in act.name.split())
+    return create_model(
+        "".join(word.capitalize() for word in act.name.split()),
+        __config__=ConfigDict(extra="forbid", frozen=True),
+        **fields,
+    )
 
 
 def add_acts(app: FastAPI) -> None:

@@ -76,7 +76,7 @@ class Guarded:
             return
         length = request.headers.get("content-length", "0")
         if not (length.isascii() and length.isdecimal()) or len(length) > 12 or int(length) > LONGEST:
-            await _too_long()(scope, receive, send)
+            await problem(413, "request", TOO_LONG, "send less, in several requests")(scope, receive, send)
             return
         await self._app(scope, Counted(receive).receive, send)
 
@@ -99,7 +99,3 @@ class Counted:
 def _nobody() -> ASGIApp:
     remedy = "send `Authorization: Bearer TOKEN`; `farm tokens create` makes one"
     return problem(401, "unknown_token", "no token of this farm was shown", remedy, {"WWW-Authenticate": "Bearer"})
-
-
-def _too_long() -> ASGIApp:
-    return problem(413, "request", TOO_LONG, "send less, in several requests")

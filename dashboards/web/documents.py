@@ -52,7 +52,7 @@ class Documents:
         }
 
     def report(self, request: Request) -> Response:
-        return _page(self.report_of(request.path_params["id"], "/"))
+        return page_of(self.report_of(request.path_params["id"], "/"))
 
     def raw(self, request: Request) -> Response:
         """The samples of an experiment, as `farm export` writes them."""
@@ -73,7 +73,7 @@ class Documents:
             return _svg(as_file(drawn[of["number"]]))
 
     def morning(self, request: Request) -> Response:
-        return _page(nights.morning(self._ledger(), request.path_params["id"]))
+        return page_of(nights.morning(self._ledger(), request.path_params["id"]))
 
     def chart(self, request: Request) -> Response:
         """`?source=`, `?hours=`: a panel's lines; `?narrow=` for a small screen."""
@@ -132,5 +132,6 @@ def _svg(text: str) -> Response:
     return Response(text, media_type="image/svg+xml", headers={"Content-Security-Policy": DOCUMENT_POLICY})
 
 
-def _page(text: str) -> Response:
+def page_of(text: str) -> Response:
+    """Return a document that stands for itself."""
     return HTMLResponse(text, headers={"Content-Security-Policy": DOCUMENT_POLICY})

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 import time
 from collections.abc import Mapping
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
+
+from orchestrator.report.templates import coded as coded
 
 SAID = "farm_said"
 LONGEST = 400
@@ -65,11 +66,6 @@ def bar(counts: Mapping[str, int], label: str = "") -> Markup:
         '<svg class="bar-of-jobs" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{}">'
     )
     return start.format(name) + Markup("").join(parts) + Markup("</svg>")
-
-
-def coded(text: str) -> Markup:
-    """A text with what stands between backticks as code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  (escaped before)
 
 
 def over(counts: Mapping[str, int]) -> int:

@@ -171,11 +171,8 @@ class CommandLine:
 
     def _line(self, words: Sequence[str]) -> list[str]:
         own = shlex.split(self.command) if self.host else [sys.executable, "-m", "farm.cli"]
-        line = [*own, *words, *self._own_state()]
+        line = [*own, *words, *(["--state", self.state] if self.state else [])]
         return self._ssh(shlex.join(line)) if self.host else line
-
-    def _own_state(self) -> list[str]:
-        return ["--state", self.state] if self.state else []
 
     def _run(self, words: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
         done = subprocess.run(self._line(words), capture_output=True, check=False)

@@ -13,54 +13,55 @@ import typer
 from kernels.errors import CompileError
 from orchestrator.model.errors import FarmError
 
-from .output import Interrupted, describe, option, out, print_json, show_error
+from .output import Interrupted, describe, option, out, print_json, show_error, with_common_options
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 
 COMMANDS = {
-    "fleet.lifecycle": "up down doctor",
-    "fleet.devices": "devices release",
-    "fleet.engines": "engines",
-    "fleet.hold": "hold",
-    "fleet.hosts": "host",
-    "fleet.web": "web",
-    "fleet.enrol": "enrol",
-    "fleet.restore": "restore",
-    "ledger.audit": "audit",
-    "people.people": "people",
-    "people.tokens": "tokens",
-    "people.login": "login logout",
-    "people.links": "links",
-    "people.webhooks": "webhooks",
-    "people.projects": "projects",
-    "experiments.experiments": "run status watch cancel retry",
-    "experiments.job": "job",
-    "results.results": "results report",
-    "results.plot": "plot",
-    "results.export": "export",
-    "results.metrics": "metrics",
-    "results.dataset": "dataset",
-    "engine.quantize": "quantize",
-    "results.imports": "import",
-    "experiments.records": "records",
-    "ledger.ledger": "ledger",
-    "results.best": "best",
-    "results.rank": "rank",
-    "nights.compare": "compare",
-    "nights.history": "history",
-    "nights.nightly": "nightly",
-    "nights.morning": "morning",
-    "nights.changes": "changes",
-    "results.agreement": "agreement",
-    "results.energy": "energy",
-    "queueing.queue": "queue",
-    "engine.engine": "plan infer networks",
-    "engine.tune": "tune",
-    "schema": "schema",
-    "demo": "demo",
-    "explain": "explain",
+    "The farm": {
+        "fleet.lifecycle": "up down doctor",
+        "fleet.devices": "devices release",
+        "fleet.engines": "engines",
+        "fleet.hold": "hold",
+        "fleet.hosts": "host",
+        "fleet.web": "web",
+        "fleet.enrol": "enrol",
+        "fleet.restore": "restore",
+        "ledger.audit": "audit",
+        "people.people": "people",
+        "people.tokens": "tokens",
+        "people.links": "links",
+        "people.webhooks": "webhooks",
+        "people.projects": "projects",
+    },
+    "People": {"people.login": "login logout"},
+    "Experiments": {
+        "experiments.experiments": "run status watch cancel retry",
+        "experiments.job": "job",
+        "results.results": "results report",
+        "results.plot": "plot",
+        "results.export": "export",
+        "results.metrics": "metrics",
+        "results.dataset": "dataset",
+        "engine.quantize": "quantize",
+        "results.imports": "import",
+        "experiments.records": "records",
+        "ledger.ledger": "ledger",
+        "results.best": "best",
+        "results.rank": "rank",
+        "nights.compare": "compare",
+        "nights.history": "history",
+        "nights.nightly": "nightly",
+        "nights.morning": "morning",
+        "nights.changes": "changes",
+        "results.agreement": "agreement",
+        "results.energy": "energy",
+        "queueing.queue": "queue",
+    },
+    "The engine, outside the queue": {"engine.engine": "networks plan infer", "engine.tune": "tune"},
+    "Help": {"schema": "schema", "demo": "demo", "explain": "explain"},
 }
-"""Module -> the names that it registers, in the order of the help."""
+"""Part of the help -> module -> its commands and its group, in the order of the help."""
 
 
 def _version(wanted: bool) -> None:
@@ -91,8 +92,15 @@ def application(command: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback()(_common)
-    for group in [name for name, names in COMMANDS.items() if command in names.split()] or COMMANDS:
-        import_module(f"{__package__}.{group}").register(made)
+    every = [(panel, name, names.split()) for panel, own in COMMANDS.items() for name, names in own.items()]
+    for panel, name, names in [each for each in every if command in each[2]] or every:
+        module = import_module(f"{__package__}.{name}")
+        group = getattr(module, "group", None)
+        for word in names:
+            if group is not None and group.info.name == word:
+                made.add_typer(group, rich_help_panel=panel)
+            else:
+                made.command(word, rich_help_panel=panel)(with_common_options(getattr(module, word)))
     return made
 
 

@@ -32,10 +32,6 @@ STATE = Path(".farm/demo")
 NIGHTLY_STATE = Path(".farm/nightly-demo")
 
 
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Help")(demo)
-
-
 def demo(
     state: Annotated[Path, option("--state DIR", "Folder of the demo's state; its report goes there too.")] = STATE,
     nightly: Annotated[

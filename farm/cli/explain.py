@@ -6,18 +6,11 @@ import re
 from difflib import get_close_matches
 from typing import Annotated
 
-import typer
 from rich.markup import escape
 
 from orchestrator.model.errors import UnknownName
 
 from .output import JsonOption, argument, log, out, print_json
-
-PANEL = "Help"
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(explain)
 
 
 def explain(

@@ -1,19 +1,22 @@
-"""Options and output of commands: the result on standard output, progress and errors on standard error."""
+"""Groups, options and output of commands: the result on standard output, progress and errors on standard error."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
 from rich.text import Text
+from typer.core import TyperGroup
 
 from farm.doors import open_door
 from kernels.errors import CompileError
@@ -48,8 +51,92 @@ StateOption = Annotated[
 JsonOption = Annotated[bool, option("--json", "Print JSON, and nothing else, on standard output.")]
 
 
-EXPERIMENTS = "Experiments"
-"""The part of the help with the commands on experiments and their results."""
+@dataclass(frozen=True)
+class Common:
+    """The options that most commands have."""
+
+    state: Path | None = None
+    as_json: bool = False
+
+
+HERE = Common()
+
+
+def expanded(
+    command: Callable[..., None],
+    name: str,
+    parameters: dict[str, tuple[Any, Any]],
+    value: Callable[[dict[str, Any]], Any],
+) -> Callable[..., None]:
+    """Return a command with other parameters in place of one, each with its annotation and default.
+
+    `value`: takes what was given for them out of a dictionary, and makes the one of it.
+    """
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    shown = [
+        inspect.Parameter(new, each.kind, default=default, annotation=annotation)
+        for each in own
+        for new, (annotation, default) in (
+            parameters if each.name == name else {each.name: (each.annotation, each.default)}
+        ).items()
+    ]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        made = value(given)
+        command(**given, **{name: made})
+
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in shown}
+    return run
+
+
+def with_common_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with `--state` and `--json` in place of its parameter `common`, if it has that one."""
+    if "common" not in inspect.signature(command).parameters:
+        return command
+    options = {"state": (StateOption, None), "as_json": (JsonOption, False)}
+    return expanded(command, "common", options, lambda given: Common(given.pop("state"), given.pop("as_json")))
+
+
+def group_of(
+    name: str,
+    commands: Sequence[Callable[..., None]],
+    help: str,
+    *,
+    bare: Callable[..., None] | None = None,
+    implied: Callable[[str], bool] = lambda _: False,
+    **more: Any,
+) -> typer.Typer:
+    """Return the group of these commands, each named as its function is, without a last `_`.
+
+    `bare`: what runs where no command is named. `implied`: whether a word that is no command belongs to the first one,
+    whose name was left out; the word is empty where there is none. `more`: for typer.
+    """
+
+    class Group(TyperGroup):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            word = args[0] if args else ""
+            is_named = word in (*self.commands, "--help", "-h") or not implied(word)
+            return super().parse_args(ctx, args if is_named else [_name(commands[0]), *args])
+
+    made = typer.Typer(name=name, cls=Group, help=help, **{"no_args_is_help": bare is None, **more})
+    for command in commands:
+        made.command(_name(command))(with_common_options(command))
+    if bare is not None:
+        made.callback(invoke_without_command=True)(with_common_options(bare))
+    return made
+
+
+def is_yaml(word: str) -> bool:
+    """Return whether a word is the path of a YAML file."""
+    return word.endswith((".yaml", ".yml"))
+
+
+def _name(command: Callable[..., None]) -> str:
+    return command.__name__.rstrip("_")
+
+
 STANDARD_OUTPUT = "-"
 """The file name that means standard output."""
 UNBOUNDED = 10_000
@@ -131,13 +218,13 @@ def show_list(
         out().print(Listing(heads, [row(each) for each in found]) if found or not none else none)
 
 
-def do(act: str, *args: Any, state: Path | None, as_json: bool, once: str = "", **options: Any) -> None:
+def do(act: str, *args: Any, common: Common, once: str = "", **options: Any) -> None:
     """Do an act, by its name in the audit, and show what came of it. `once`: the field that is told this once."""
     from orchestrator.acts import ACTS
 
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         done = door.act(ACTS[act], *args, **options)
-    show_done(done, as_json=as_json, once=done.data[once] if once else "")
+    show_done(done, as_json=common.as_json, once=done.data[once] if once else "")
 
 
 def show_every(
@@ -145,17 +232,16 @@ def show_every(
     heads: Sequence[Head | str],
     row: Callable[[Any], Sequence[Cell]],
     *,
-    state: Path | None,
-    as_json: bool,
+    common: Common,
     given: dict[str, str] | None = None,
     **more: Any,
 ) -> None:
     """Show the list that the API has at a path, as `show_list` does. `given`: what it is asked with."""
     from dashboards.answers.reading import READS
 
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         found = door.every(READS[path].answer, **(given or {}))
-    show_list(found, heads, row, as_json=as_json, **more)
+    show_list(found, heads, row, as_json=common.as_json, **more)
 
 
 def day(at: float | None) -> str:

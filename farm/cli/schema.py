@@ -19,10 +19,6 @@ class Kind(StrEnum):
     PLAN = "plan"
 
 
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Help")(schema)
-
-
 def schema(
     kind: Annotated[Kind, typer.Argument(help="What the schema describes.")] = Kind.EXPERIMENT,
     output: Annotated[Path | None, option("--output, -o FILE", "File to write; without it standard output.")] = None,

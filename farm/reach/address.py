@@ -80,7 +80,7 @@ def bind_of(address: str) -> str:
     """The IP address behind a name or address of this machine. Raises SetupError where it is none."""
     try:
         bind = str(socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)[0][4][0])
-        with socket.create_server((bind, 0), family=_family(bind)):
+        with socket.create_server((bind, 0), family=socket.AF_INET6 if ":" in bind else socket.AF_INET):
             pass
     except OSError as e:
         raise SetupError(
@@ -93,10 +93,6 @@ def bind_of(address: str) -> str:
             remedy="give the name or address by which the hosts reach this machine (`ip -brief address`)",
         )
     return bind
-
-
-def _family(address: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 def in_url(address: str) -> str:

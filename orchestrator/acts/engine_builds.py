@@ -39,7 +39,7 @@ class EngineBuilds:
 
     def put(self, build: EngineBuild) -> str:
         """Keep it for who names it by its SHA-256, which is returned."""
-        return self._artifacts.put_bytes(_text(build))
+        return self._artifacts.put_bytes(canonical_json(build.model_dump(mode="json")))
 
     def keep(self, build: EngineBuild) -> None:
         """Let experiments have it from now on, in the place of the engine's other one for its ABI."""
@@ -110,7 +110,3 @@ def _pointer(path: Path) -> str:
     with suppress(OSError):
         return path.read_text(errors="replace")[:100]
     return ""
-
-
-def _text(build: EngineBuild) -> bytes:
-    return canonical_json(build.model_dump(mode="json"))

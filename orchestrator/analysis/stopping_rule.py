@@ -68,11 +68,12 @@ class StoppingDecision(Model):
             Need.MAX_BLOCKS: f"stopped at the cap of {counted(self.blocks, 'block')}",
             Need.NO_GOOD_BLOCK: f"stopped: none of {counted(self.blocks, 'block')} went well",
         }[self.need]
-        widths = [f"±{share:.1%} ({name})" for name, share in self._shares() if share is not None]
+        widths = [
+            f"±{share:.1%} ({name})"
+            for name, share in (("throughput" if self.stream else "latency", self.latency), ("energy", self.energy))
+            if share is not None
+        ]
         return f"{reason}: {', '.join(widths) or 'no interval'}, wanted ±{self.target:.1%}"
-
-    def _shares(self) -> tuple[tuple[str, float | None], ...]:
-        return ("throughput" if self.stream else "latency", self.latency), ("energy", self.energy)
 
 
 def decide(sampling: Sampling, found: Sequence[BlockFigures], made: int) -> StoppingDecision:

@@ -164,7 +164,13 @@ def series_trace(record: Record, source: PowerSource) -> Trace | None:
     comparable with that of the same rails only, and is not the phone's power (they are multiplexed).
     """
     traces = [
-        _trace_of(series, fits)
+        Trace(
+            t_s=np.array(series.t_ns)[fits] * NS,
+            power_w=np.array(series.power_w)[fits],
+            is_mean=series.is_mean,
+            gain_uncertainty=series.gain_uncertainty,
+            clock_s=series.clock.residual_ns * NS if series.clock else 0.0,
+        )
         for series in _series_of(record, source)
         if (fits := _possible(series.power_w, record.device.kind)).sum() >= 2
     ]
@@ -192,16 +198,6 @@ def _left_out(values_w: Sequence[float], kind: str) -> LeftOut:
     fits = _possible(values_w, kind).tolist()
     wrong = [("power of W", round(power_w, 1)) for power_w, fit in zip(values_w, fits, strict=True) if not fit]
     return LeftOut(len(wrong), len(fits), named(wrong))
-
-
-def _trace_of(series: PowerSeries, fits: NDArray[np.bool_]) -> Trace:
-    return Trace(
-        t_s=np.array(series.t_ns)[fits] * NS,
-        power_w=np.array(series.power_w)[fits],
-        is_mean=series.is_mean,
-        gain_uncertainty=series.gain_uncertainty,
-        clock_s=series.clock.residual_ns * NS if series.clock else 0.0,
-    )
 
 
 def _sum(traces: list[Trace]) -> Trace | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -47,7 +47,7 @@ def read_series(path: Path) -> dict[str, list[Point]]:
             found.setdefault(name, []).append((kinds[name](table, line, time), point))
     if not found:
         raise TableError(f"{path}: there is no row below the titles", remedy="give one row a figure")
-    return {name: _ordered(points) for name, points in found.items()}
+    return {name: [point for _, point in sorted(points, key=lambda each: each[0])] for name, points in found.items()}
 
 
 _When = Callable[[Table, int, str], float]
@@ -74,8 +74,3 @@ def _date(table: Table, line: int, text: str) -> float:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
         raise table.error(line, "time", f"found {text!r}, allowed: {_DATE}, as its first time is one") from None
-
-
-def _ordered(points: Sequence[tuple[float, Point]]) -> list[Point]:
-    """Return points in order of time; those of one time keep the order of the file."""
-    return [point for _, point in sorted(points, key=lambda each: each[0])]

@@ -52,7 +52,7 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
         first_ns=0 if first is None else None if first.inferences > 1 else first.duration_ns,
         first_timed_ms=times[0] if times else 0.0,
         memory=_memory(record),
-        values=_values(record) | _values_of_load(course),
+        values={name: value for name, of in _READ if (value := of(record)) is not None} | _values_of_load(course),
         pass_ms=_pass_ms(record),
         energy=_energy(energy),
         course=course,
@@ -127,10 +127,6 @@ def _value(estimate: Estimate | None) -> Value | None:
 
 def _known(estimate: Estimate) -> Value:
     return Value(value=estimate.value, std=estimate.std, systematic=estimate.systematic)
-
-
-def _values(record: Record) -> dict[str, float]:
-    return {name: value for name, of in _READ if (value := of(record)) is not None}
 
 
 def _values_of_load(course: Course | None) -> dict[str, float]:

@@ -79,7 +79,8 @@ class Backfill:
         """The text, family by family; how many samples it has."""
         count = 0
         for name in sorted(self._found):
-            file.write(f"# HELP {name} {_help(name)}\n# TYPE {name} gauge\n".encode())
+            told = (READING[name] if name in READING else STATE[name])[0]
+            file.write(f"# HELP {name} {told}\n# TYPE {name} gauge\n".encode())
             for serial, series in sorted(self._found[name].items()):
                 start, points = f"{name}{_braced({'serial': serial, **self.labels})}", series.points()
                 file.writelines(f"{start} {v!r} {ms / 1000:.3f}\n".encode() for ms, v in points)
@@ -111,10 +112,6 @@ def merged(found: Iterable[Record], labels: Mapping[str, str], ended_before: flo
     for record in found:
         backfill.take(record, ended_before)
     return backfill
-
-
-def _help(name: str) -> str:
-    return (READING[name] if name in READING else STATE[name])[0]
 
 
 def _braced(labels: Mapping[str, str]) -> str:

@@ -32,7 +32,11 @@ def queue_families(connection: Transaction, reasons: Mapping[str, WaitReason] | 
     yield _of_devices(connection)
     yield from _attempts(connection)
     yield _records(connection)
-    yield _dead_records(connection)
+    yield GaugeMetricFamily(
+        "farm_dead_letters",
+        "Records that could not be stored and wait to be replayed or dropped.",
+        value=queue.dead_records(connection),
+    )
     yield from _quarantined(connection)
     yield _held(connection)
     yield from _experiments(connection)
@@ -79,14 +83,6 @@ def _records(connection: Transaction) -> Metric:
     counts = sorted(counted.count(connection, "records").items(), key=str)
     return counter(
         "farm_records", "Records that the ledger took in, by outcome and source.", ("outcome", "source"), counts
-    )
-
-
-def _dead_records(connection: Transaction) -> Metric:
-    return GaugeMetricFamily(
-        "farm_dead_letters",
-        "Records that could not be stored and wait to be replayed or dropped.",
-        value=queue.dead_records(connection),
     )
 
 

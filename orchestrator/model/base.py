@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import to_string_ser_schema
@@ -41,6 +41,16 @@ class Model(BaseModel):
                 for name, text in _docstrings(parent).items():
                     properties.get(name, {}).setdefault("description", text)
         return found
+
+
+def rule(check: Callable[[Any], None]) -> Any:
+    """Let a method check a whole model: it raises ValueError where fields do not go together."""
+
+    def checked(model: T) -> T:
+        check(model)
+        return model
+
+    return model_validator(mode="after")(checked)
 
 
 class Word(StrEnum):

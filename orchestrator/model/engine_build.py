@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
-from .base import Model
+from .base import Model, rule
 from .device import ENGINE_NAME
 from .errors import ModelFileError
 from .experiment.workload import why_no_file
@@ -25,13 +25,12 @@ class EngineBuild(Model):
     """The files, by their path below the folder, with their SHA-256."""
     bytes: int = Field(ge=0)
 
-    @model_validator(mode="after")
-    def _can_lie_on_a_phone(self) -> EngineBuild:
+    @rule
+    def _can_lie_on_a_phone(self) -> None:
         for why in filter(None, map(why_no_file, self.files)):
             raise ValueError(why)
         if self.program not in self.files:
             raise ValueError(f"the program {self.program!r} is not among the files")
-        return self
 
     @classmethod
     def read(cls, path: Path) -> EngineBuild:

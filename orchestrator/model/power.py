@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from .base import Model, Word
+from .base import Model, Word, rule
 
 
 class PowerSource(Word):
@@ -119,11 +119,10 @@ class PowerSeries(Model):
     lost: str = ""
     """The reason why a source that measured has no readings: what it said instead, and what to do."""
 
-    @model_validator(mode="after")
-    def _paired(self) -> PowerSeries:
+    @rule
+    def _paired(self) -> None:
         if len(self.t_ns) != len(self.power_w):
             raise ValueError(f"{len(self.t_ns)} times for {len(self.power_w)} readings")
-        return self
 
 
 class Estimate(Model):

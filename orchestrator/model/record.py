@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import AliasChoices, Field, FiniteFloat, model_validator
+from pydantic import AliasChoices, Field, FiniteFloat
 
-from .base import Model, Word
+from .base import Model, Word, rule
 from .device import OURS, Api, ApiFacts, DeviceFacts, DeviceState, Precision, Source
 from .doubts import Doubt as Doubt
 from .doubts import DoubtCode as DoubtCode
@@ -122,11 +122,10 @@ class Predictions(Model):
     margins: tuple[FiniteFloat, ...]
     """The best score less the second best, of each example; 0 where they are no finite numbers."""
 
-    @model_validator(mode="after")
-    def _of_the_same_examples(self) -> Predictions:
+    @rule
+    def _of_the_same_examples(self) -> None:
         if len(self.top) != len(self.margins) or not all(self.top):
             raise ValueError("there is one margin of each example, and at least one class")
-        return self
 
 
 class TrainedModel(Model):

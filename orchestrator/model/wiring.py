@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
-from .base import Model
+from .base import Model, rule
 from .quantity import Celsius
 
 
@@ -44,11 +44,10 @@ class WiredSupply(Model):
     uhubctl: HubPort | None = None
     command: SupplyCommand | None = None
 
-    @model_validator(mode="after")
-    def _one_way(self) -> WiredSupply:
+    @rule
+    def _one_way(self) -> None:
         if (self.uhubctl is None) == (self.command is None):
             raise ValueError("give exactly one of `uhubctl` (location, port) and `command` (cut, restore)")
-        return self
 
 
 class WiredDevice(Model):

@@ -114,7 +114,7 @@ class Keeper:
 
     def _step(self, text: NightText, now: float) -> NightText | None:
         """One step; the night as it is stored then. None: it waits, is over, or is somebody else's."""
-        night = _read(text)
+        night = Night.model_validate_json(text.body)
         match next_step(night, self._looks.view(night, now)):
             case Wait() | Over():
                 return None
@@ -154,7 +154,3 @@ class Keeper:
         night = next(iter(readable_nights([self._nights.one(text.id)])), None)
         if night is not None and not night.is_judged:
             self._save(self._nights.one(text.id), not_run(night, why))
-
-
-def _read(text: NightText) -> Night:
-    return Night.model_validate_json(text.body)

@@ -10,7 +10,7 @@ from functools import partial
 from orchestrator.acts import Actor, Site
 from orchestrator.acts.experiments import cancel, submit_jobs
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.ledger import ExperimentRow, JobRow
+from orchestrator.ledger import ExperimentRow
 from orchestrator.ledger.rows import OPEN
 from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.device import Device, Health
@@ -100,7 +100,7 @@ class NightLedger:
             return []
         jobs = [job for job in self._ledger.jobs(row.id) if job.job.candidates[0] in away]
         lively = {job.job.candidates[0] for job in jobs if (job.ended_at or 0.0) > since}
-        return [job.job_id for job in jobs if _is_open(job) and job.job.candidates[0] not in lively]
+        return [job.job_id for job in jobs if job.state in OPEN and job.job.candidates[0] not in lively]
 
     def _measured(self, night: Night) -> list[Measured]:
         found = []
@@ -110,10 +110,6 @@ class NightLedger:
                 cells = self._ledger.cells(row.id)
                 found.append(Measured(wave, cells, tuple(self._ledger.figures(row.id)), row.exclusions))
         return found
-
-
-def _is_open(row: JobRow) -> bool:
-    return row.state in OPEN
 
 
 def _wanted(wave: Wave, job: Job) -> bool:

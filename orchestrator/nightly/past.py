@@ -18,7 +18,7 @@ from orchestrator.model.errors import FarmError, NoData, UnknownName
 from orchestrator.model.experiment import BASELINE, CANDIDATE, Experiment
 
 from .night import Night, NightRow, Wave
-from .table import PART
+from .table import PART, unsided
 
 MOST_NIGHTS = 60
 Facts = dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]
@@ -140,7 +140,7 @@ def _of_experiment(ledger: Ledger, name: str, last: int) -> History:
             columns.append(Column(id=night, at=min(row.started_at for row in its_rows)))
             a = [row for row in its_rows if row.options.get(SIDE.name, BASELINE) == BASELINE]
             b = [row for row in its_rows if row.options.get(SIDE.name) == CANDIDATE]
-            figures += of_sides(night, [_unsided(row) for row in a], [_unsided(row) for row in b])
+            figures += of_sides(night, [unsided(row) for row in a], [unsided(row) for row in b])
     if not figures:
         raise NoData(f"{name}: no block of it is over", remedy="wait for it: `farm watch`")
     return history(name, columns, figures)
@@ -164,8 +164,3 @@ def _rows_of_wave(ledger: Ledger, wave: Wave, part: Experiment) -> list[SideRow]
     """The rows of its blocks, and of what was excluded from it."""
     own = _rows(ledger, wave.experiment_id, part)
     return [*own, *alike(excluded_rows(ledger.experiment(wave.experiment_id).exclusions, own), part)]
-
-
-def _unsided(row: SideRow) -> SideRow:
-    options = {name: value for name, value in row.options.items() if name != SIDE.name}
-    return replace(row, options=options)

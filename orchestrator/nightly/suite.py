@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from orchestrator.analysis.comparison import METRICS
 from orchestrator.analysis.comparison.metrics import MIN_BLOCKS
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.experiment import DeviceChoice, Name, Sides
 from orchestrator.model.quantity import Seconds, Share
 from orchestrator.spec.validation import read_text, validate
@@ -68,8 +68,8 @@ class Suite(Model):
             raise ValueError("a value is listed twice")
         return values
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Suite:
+    @rule
+    def _consistent(self) -> None:
         if self.most_rounds < self.rounds:
             raise ValueError(f"most_rounds {self.most_rounds} is below rounds {self.rounds}")
         if self.budget < LEAST_BUDGET_S:
@@ -78,7 +78,6 @@ class Suite(Model):
             )
         if self.devices is not None and self.devices.count == "any":
             raise ValueError("sides are compared device by device: give `devices.count` as `all` or a number")
-        return self
 
 
 def load(path: Path) -> Suite:

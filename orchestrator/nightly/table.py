@@ -122,7 +122,7 @@ def _compared(night: Night, rows: list[SideRow]) -> list[tuple[Key, Compared]]:
     """Judged as one table; the options that only told parts and sides apart are gone from the rows."""
     of_side = {side: [row for row in rows if row.options.get(SIDE.name) == side] for side in (BASELINE, CANDIDATE)}
     if not all(of_side.values()):
-        first, second = ([_unsided(row) for row in of_side[side]] for side in (BASELINE, CANDIDATE))
+        first, second = ([unsided(row) for row in of_side[side]] for side in (BASELINE, CANDIDATE))
     else:
         first, second = sides_of(rows, SIDE.name, BASELINE, CANDIDATE)
     found = []
@@ -133,7 +133,8 @@ def _compared(night: Night, rows: list[SideRow]) -> list[tuple[Key, Compared]]:
     return found
 
 
-def _unsided(row: SideRow) -> SideRow:
+def unsided(row: SideRow) -> SideRow:
+    """Return a row without the option that tells its side."""
     options = {name: value for name, value in row.options.items() if name != SIDE.name}
     return replace(row, options=options)
 

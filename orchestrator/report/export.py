@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from orchestrator.analysis.statistics import Interval, Told, told_of
+from orchestrator.analysis.statistics import Interval, told_of
 from orchestrator.figures import QUANTITIES, TOKEN_ENERGIES, Stage
 from orchestrator.model.record import Record
 
@@ -22,7 +22,17 @@ def as_data(content: Content, records: Iterable[Record] | None = None) -> dict[s
     """The report as plain data; with `records` these too, in full: all samples, events and provenance."""
     data = content.model_dump(mode="json", exclude={"blocks": True, "agreements": EACH_CHANGE})
     for found, summary in zip(data["summaries"], content.summaries, strict=True):
-        found["quantities"] = [_quantity(told) for told in told_of(summary)]
+        found["quantities"] = [
+            {
+                "metric": told.metric,
+                "basis": told.basis,
+                "unit": told.unit,
+                "value": told.value,
+                "interval": _interval(told.interval),
+                "not_resolved": wording.in_words(told) or None,
+            }
+            for told in told_of(summary)
+        ]
         others = found.pop("others")
         for each in (each for each in found["quantities"] if each["metric"] in (*others, *TOKEN_ENERGIES)):
             field = QUANTITIES[each["metric"]].field(each["metric"])  # of several sources of power the first one's
@@ -45,17 +55,6 @@ def as_data(content: Content, records: Iterable[Record] | None = None) -> dict[s
 
 def _stage(one: Stage) -> dict[str, Any]:
     return {**one.model_dump(mode="json"), "net_power_w": one.net_power_w}
-
-
-def _quantity(told: Told) -> dict[str, Any]:
-    return {
-        "metric": told.metric,
-        "basis": told.basis,
-        "unit": told.unit,
-        "value": told.value,
-        "interval": _interval(told.interval),
-        "not_resolved": wording.in_words(told) or None,
-    }
 
 
 def _side_by_side(content: Content) -> Iterator[dict[str, Any]]:

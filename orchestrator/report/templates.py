@@ -17,10 +17,10 @@ def environment() -> Environment:
         loader=FileSystemLoader([FOLDER, FOLDER / "nights"]), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters["coded"] = _coded
+    made.filters["coded"] = coded
     return made
 
 
-def _coded(text: str) -> Markup:
+def coded(text: str) -> Markup:
     """A sentence for the page: what stands between backticks as code, the rest escaped."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  (escaped before)

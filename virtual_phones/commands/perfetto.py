@@ -58,7 +58,8 @@ async def _record(phone: Phone, target: Path) -> None:
         target.write_bytes(b"".join(_message(PACKET, _message(POWER_RAILS, rails)) for rails in packets))
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """Return a number as protobuf writes it."""
     found = bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)
@@ -67,8 +68,8 @@ def _varint(value: int) -> bytes:
 
 
 def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
+    return varint(field << 3) + varint(value)
 
 
 def _message(field: int, content: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
+    return varint(field << 3 | 2) + varint(len(content)) + content

@@ -64,7 +64,13 @@ class Slowing:
         if line == self._said:
             return
         if self._process is None or self._process.poll() is not None:
-            self._process = _start()
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_PROGRAM)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                bufsize=0,
+                start_new_session=True,
+            )
         self._said, self._braked = line, braked
         assert self._process.stdin
         with contextlib.suppress(BrokenPipeError):
@@ -86,13 +92,3 @@ class Slowing:
             for pid in braked:  # it had no time to let them go
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGCONT)
-
-
-def _start() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(_PROGRAM)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        bufsize=0,
-        start_new_session=True,
-    )

@@ -192,7 +192,7 @@ class Shell:
         empty = not any(segment.quoted or segment.kind == "text" for segment in word)
         for segment in word:
             text = segment.text if segment.kind == "text" else await self._value(segment.kind, segment.text)
-            pieces = [text] if segment.quoted or segment.kind == "text" else _split(text)
+            pieces = [text] if segment.quoted or segment.kind == "text" else text.split() or [""]
             for number, piece in enumerate(pieces):
                 if number:
                     fields.append("")
@@ -280,7 +280,3 @@ def _is_detached(chain: Chain) -> bool:
     commands = [command for pipeline in pipelines for command in pipeline.commands]
     outputs = [{redirection.descriptor for redirection in command.redirections} for command in commands]
     return all({1, 2} <= output or -1 in output for output in outputs)
-
-
-def _split(text: str) -> list[str]:
-    return text.split() or [""]

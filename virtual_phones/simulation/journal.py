@@ -36,7 +36,10 @@ def journal(profile: Profile, course: Course, story: Story, seed: int, faults: S
     gaps = [(start_s + f.at_s, start_s + f.at_s + f.for_s) for f in faults if f.kind == "sampling_gap"]
     times_s = list(_deadlines(chance, course, start_s - SAMPLER_LEAD_S, end_s + SAMPLER_LEAD_S, gaps))
     events = [
-        *({"event": "phase", "phase": name, **_span(began_s, over_s)} for name, began_s, over_s in story.phases),
+        *(
+            {"event": "phase", "phase": name, "start_ns": _ns(began_s), "end_ns": _ns(over_s), "t_ns": _ns(over_s)}
+            for name, began_s, over_s in story.phases
+        ),
         *_samples(course, story),
         *_power(profile, course, story, times_s, chance),
     ]
@@ -55,10 +58,6 @@ def parts(events: tuple[Event, ...], story: Story, faults: Sequence[Fault]) -> t
 
 def _ns(time_s: float) -> int:
     return round(time_s * 1e9)
-
-
-def _span(start_s: float, end_s: float) -> Event:
-    return {"start_ns": _ns(start_s), "end_ns": _ns(end_s), "t_ns": _ns(end_s)}
 
 
 def _head(profile: Profile, t_ns: int) -> Event:

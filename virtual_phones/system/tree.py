@@ -59,7 +59,7 @@ class Tree:
     def __init__(self, root: Path, *, capacity_bytes: int, denied: tuple[str, ...] = ()) -> None:
         self.root = root.absolute()
         for folder in _FOLDERS:
-            self._below(folder).mkdir(parents=True, exist_ok=True)
+            (self.root / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
         sdcard = self.root / "sdcard"
         if not sdcard.is_symlink():
             sdcard.symlink_to("storage/emulated/0")
@@ -82,9 +82,6 @@ class Tree:
         view = copy.copy(self)
         view._is_root = True
         return view
-
-    def _below(self, path: str) -> Path:
-        return self.root / path.lstrip("/")
 
     def normal(self, path: str, cwd: str = "/") -> str:
         """The absolute phone path, without `.` and `..`. A host path below the root is accepted as well, because an

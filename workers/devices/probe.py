@@ -128,7 +128,7 @@ def phone_facts(
         gpu=gpu,
         gpu_vendor=gpu_vendor(own.get("gpu_vendor", ""), gpu, *(facts.vendor for facts in apis if facts.api != "cpu")),
         abi=properties.get("ro.product.cpu.abi", hello.abi),
-        sdk=_int(properties.get("ro.build.version.sdk", "")),
+        sdk=whole(properties.get("ro.build.version.sdk", "")),
         fingerprint=properties.get("ro.build.fingerprint", ""),
         memory_bytes=parse_memory_bytes(run(connection, "cat", "/proc/meminfo")),
         cores=hello.cores,
@@ -192,7 +192,3 @@ def _text(result: ShellResult) -> str:
 def source_of(name: str) -> Source:
     """Return the source by the property `SOURCE`, which no phone of a maker has."""
     return Source(name) if name in (Source.VIRTUAL, Source.REPLAY) else Source.PHONE
-
-
-def _int(text: str) -> int:
-    return whole(text)

@@ -53,7 +53,15 @@ def burn(
     `check` raises; whatever ends it early stops the agent, except a lost lease: then the device is not ours.
     """
     connection, folder = member.connection, f"{member.connection.folder}/runs/enrol"
-    request = _request(member, folder, steps, step_ms)
+    request = BurnRequest(
+        folder=folder,
+        marker=f"{member.marker}enrol/burn",
+        power_period_ms=FLOOR_PERIOD_MS,
+        deadline_s=len(steps) * step_ms / 1000 + SLACK_S,
+        cache=f"{folder}/cache",
+        steps=tuple(steps),
+        step_ms=step_ms,
+    )
     run(connection, "rm", "-rf", folder)
     run(connection, "mkdir", "-p", folder)
     try:
@@ -91,15 +99,3 @@ def _follow(
         raise
     cut.end()
     return done
-
-
-def _request(member: Member, folder: str, steps: Sequence[int], step_ms: int) -> BurnRequest:
-    return BurnRequest(
-        folder=folder,
-        marker=f"{member.marker}enrol/burn",
-        power_period_ms=FLOOR_PERIOD_MS,
-        deadline_s=len(steps) * step_ms / 1000 + SLACK_S,
-        cache=f"{folder}/cache",
-        steps=tuple(steps),
-        step_ms=step_ms,
-    )

@@ -42,7 +42,7 @@ def probe_nodes(connection: DeviceConnection) -> tuple[NodeFact, ...]:
     paths = [*_paths(connection), *SINGLE]
     batches = [paths[start : start + BATCH] for start in range(0, len(paths), BATCH)]
     facts = [fact for batch in batches for fact in _read(connection, batch)]
-    return tuple(fact for fact in facts if not _is_absent(fact))
+    return tuple(fact for fact in facts if not ("No such file" in fact.error or "Not a directory" in fact.error))
 
 
 def _paths(connection: DeviceConnection) -> Iterator[str]:
@@ -66,10 +66,6 @@ def _fact(path: str, lines: list[str], code: int) -> NodeFact:
     if code == 0:
         return NodeFact(path=path, value=first[:VALUE_LENGTH])
     return NodeFact(path=path, error=first.rpartition(": ")[2][:VALUE_LENGTH] or f"exit status {code}")
-
-
-def _is_absent(fact: NodeFact) -> bool:
-    return "No such file" in fact.error or "Not a directory" in fact.error
 
 
 def readable(nodes: Iterable[NodeFact], name: str) -> bool:

@@ -77,18 +77,15 @@ def cpu_share(samplers: Sequence[SamplerEvent]) -> float:
 
 
 def _block(member: Member, plans: Plans, period_ms: int, samples: int, check: Callable[[], None]) -> list[Event]:
-    cell = Cell(workload=Workload(network=NETWORK), backend=_api(member))
+    cell = Cell(
+        workload=Workload(network=NETWORK), backend=Api.CPU if member.facts.api(Api.CPU) else member.facts.apis[0].api
+    )
     block = Block("enrol/sampler", warmup=3, samples=samples, deadline_s=60.0, power_period_ms=period_ms)
     measured = measure(
         member, plans.plan(cell, member.facts), plans.models.inputs(cell.workload), block, check, lambda *_: None
     )
     raise_for(measured.run, member.facts.serial)
     return measured.run.events
-
-
-def _api(member: Member) -> Api:
-    """The cores: there a thread that samples gets in the way first."""
-    return Api.CPU if member.facts.api(Api.CPU) else member.facts.apis[0].api
 
 
 def _median_ns(events: Sequence[Event]) -> float:

@@ -107,3 +107,11 @@ def power_of_energy(energy_j: Sequence[float], t_ns: Sequence[int]) -> list[floa
         for before, after, t0, t1 in zip(energy_j, energy_j[1:], t_ns, t_ns[1:], strict=False)
     ]
     return [*power[:1], *power]
+
+
+def text_of(node: Path) -> str:
+    """Return the text of a file of the system; empty where it cannot be read."""
+    try:
+        return node.read_text().strip()
+    except OSError:
+        return ""

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.errors import Unsupported
 from orchestrator.model.quantity import counted
 
@@ -52,11 +52,10 @@ class CsvOptions(Model):
     """True if a line is the mean since the line before instead of a momentary reading."""
     gain_uncertainty: float = Field(default=0.01, gt=0)
 
-    @model_validator(mode="after")
-    def _tells_power(self) -> CsvOptions:
+    @rule
+    def _tells_power(self) -> None:
         if not self.power and not (self.current and self.voltage):
             raise ValueError("name the column `power`, or `current` and `voltage`")
-        return self
 
 
 class _Follower:

@@ -11,7 +11,7 @@ from pydantic import Field
 from orchestrator.model.base import Model
 from orchestrator.model.errors import Unsupported
 
-from .base import SYS, import_extra
+from .base import SYS, import_extra, text_of
 from .polled import Poller
 
 GAIN_UNCERTAINTY = 0.01
@@ -65,12 +65,12 @@ def _channel(device: Any, options: IioOptions) -> Any:
 
 def _over_sysfs(options: IioOptions, sys: Path) -> Callable[[], float]:
     for folder in sorted([*sys.glob("bus/iio/devices/iio:device*"), *sys.glob("class/hwmon/hwmon*")]):
-        if _text(folder / "name") != options.device:
+        if text_of(folder / "name") != options.device:
             continue
         if node := next(iter(sorted(folder.glob("power*_input"))), None):  # hwmon: microwatts
             return _reader(node, 1e-6)
         if node := next(iter(sorted(folder.glob("in_power*_raw"))), None):  # iio: raw * scale, milliwatts
-            scale = float(_text(node.with_name(node.name.replace("_raw", "_scale"))) or 1.0)
+            scale = float(text_of(node.with_name(node.name.replace("_raw", "_scale"))) or 1.0)
             return _reader(node, scale * 1e-3)
     raise Unsupported(
         f"this host has no IIO or hwmon device {options.device!r} with a power node",
@@ -84,10 +84,3 @@ def _reader(node: Path, scale: float) -> Callable[[], float]:
     except (OSError, ValueError) as e:
         raise Unsupported(f"{node} cannot be read: {e}", remedy=f"sudo chmod a+r {node}") from e
     return lambda: float(node.read_text()) * scale
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""

@@ -46,11 +46,11 @@ def rails_of(events: Iterable[Event]) -> dict[str, list[tuple[int, int]]]:
 
 def rails_series(source: PowerSource, rails: Mapping[str, Sequence[tuple[int, int]]]) -> tuple[PowerSeries, ...]:
     """One series a rail: they are multiplexed, and their sum is not the device's power."""
-    return tuple(_series(source, name, readings) for name, readings in sorted(rails.items()) if _enough(readings))
-
-
-def _enough(readings: Sequence[tuple[int, int]]) -> bool:
-    return len({t_ns for t_ns, _ in readings}) >= 2
+    return tuple(
+        _series(source, name, readings)
+        for name, readings in sorted(rails.items())
+        if len({t_ns for t_ns, _ in readings}) >= 2
+    )
 
 
 def _series(source: PowerSource, name: str, readings: Sequence[tuple[int, int]]) -> PowerSeries:

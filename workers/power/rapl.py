@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orchestrator.model.errors import Unsupported
 
-from .base import SYS, Readings
+from .base import SYS, Readings, text_of
 from .polled import Poller, lost
 
 PERIOD_S = 0.05
@@ -18,8 +18,8 @@ class _Package:
 
     def __init__(self, folder: Path) -> None:
         self._node = folder / "energy_uj"
-        self.name = f"{_text(folder / 'name') or 'package'} ({folder.name})"
-        self._range_uj = int(_text(folder / "max_energy_range_uj") or 2**32)
+        self.name = f"{text_of(folder / 'name') or 'package'} ({folder.name})"
+        self._range_uj = int(text_of(folder / "max_energy_range_uj") or 2**32)
         self._last_uj = self._read_uj()
         self._total_uj = 0
 
@@ -61,7 +61,7 @@ def package_folders(sys: Path = SYS) -> list[Path]:
     """The packages' own folders. Raises Unsupported where there are none, or they cannot be read."""
     powercap = sys / "class" / "powercap"
     folders = [folder for folder in sorted(powercap.glob("intel-rapl:*")) if folder.name.count(":") == 1]
-    packages = [folder for folder in folders if _text(folder / "name").startswith("package")] or folders
+    packages = [folder for folder in folders if text_of(folder / "name").startswith("package")] or folders
     if not packages:
         raise Unsupported(
             f"this host has no RAPL counters ({powercap}/intel-rapl:*)",
@@ -78,10 +78,3 @@ def package_folders(sys: Path = SYS) -> list[Path]:
         except OSError as e:
             raise Unsupported(f"{folder}/energy_uj: {e}", remedy="look at the kernel's log") from e
     return packages
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""

@@ -84,7 +84,18 @@ class AgentWire:
         if isinstance(event, Served):
             self._waiting.append(event)
         elif isinstance(event, Power):
-            self.readings.append(_reading(event))
+            self.readings.append(
+                Reading(
+                    event.t_ns,
+                    event.current_ua,
+                    event.voltage_uv,
+                    event.status,
+                    celsius_of_tenths(event.temp_dc),
+                    celsius_of_tenths(event.skin_dc),
+                    max(event.cpu_khz, default=None),
+                    event.gpu_hz,
+                )
+            )
         elif isinstance(event, Device):
             self.devices.append(event)
         elif isinstance(event, Ready):
@@ -95,11 +106,3 @@ class AgentWire:
             if event.code == "cancelled":
                 raise TransportLost(f"the resident agent was ended: {event.message}", device=self.serial)
             raise AgentFault(f"the resident agent ended: {event.code}: {event.message}", device=self.serial)
-
-
-def _reading(event: Power) -> Reading:
-    return Reading(
-        event.t_ns, event.current_ua, event.voltage_uv, event.status,
-        celsius_of_tenths(event.temp_dc), celsius_of_tenths(event.skin_dc),
-        max(event.cpu_khz, default=None), event.gpu_hz,
-    )  # fmt: skip

@@ -56,7 +56,9 @@ def table(verdicts: Verdicts) -> str:
     """Return by exporter how many are right of those that were tried on each API, refused and off."""
     head = ["exporter", "exports", *(f"right on {name}" for name in APIS.values()), "refused", "off"]
     lines = [f"| {' | '.join(head)} |", f"|---|{'--:|' * (len(head) - 1)}"]
-    names = sorted({export.exporter for export in verdicts}, key=lambda name: -_count(verdicts, name))
+    names = sorted(
+        {export.exporter for export in verdicts}, key=lambda name: -sum(export.exporter == name for export in verdicts)
+    )
     for name in [*names, ""]:
         of_it = [said for export, said in verdicts.items() if not name or export.exporter == name]
         rights = [_right_of(of_it, api) for api in APIS]
@@ -66,10 +68,6 @@ def table(verdicts: Verdicts) -> str:
 
 
 _BAD = ("refused:", "WRONG")
-
-
-def _count(verdicts: Verdicts, exporter: str) -> int:
-    return sum(export.exporter == exporter for export in verdicts)
 
 
 def _right_of(of_it: Iterable[Mapping[str, str]], api: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from dashboards.web.page import Asked, Page
@@ -60,7 +59,7 @@ def device(asked: Asked) -> Page:
 
 def _facts(found: Device) -> list[tuple[str, str]]:
     facts = found.facts.model_dump(mode="json")
-    return [(name.replace("_bytes", ""), _text(name, facts[name])) for name in FACTS if facts[name] not in EMPTY]
+    return [(name.replace("_bytes", ""), wording.fact(name, facts[name])) for name in FACTS if facts[name] not in EMPTY]
 
 
 def _apis(found: Device) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
@@ -68,7 +67,9 @@ def _apis(found: Device) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
     more = []
     for api in found.facts.apis:
         rest = api.model_dump(mode="json", exclude={"api", "device_name", "version"})
-        shown = [(name.replace("_", " "), _text(name, value)) for name, value in rest.items() if value not in EMPTY]
+        shown = [
+            (name.replace("_", " "), wording.fact(name, value)) for name, value in rest.items() if value not in EMPTY
+        ]
         more.append((api.api.value, wording.short_name(api.device_name), api.version, shown))
     return more
 
@@ -92,14 +93,3 @@ def _reading(found: Device) -> list[tuple[str, str]]:
             ("GPU sensor", f"{last.gpu_temp_c:.1f} °C" if last.gpu_temp_c else ""),
         ]
     return [(name, text) for name, text in told if text]
-
-
-def _text(name: str, value: Any) -> str:
-    """A fact for people."""
-    if name.endswith("_at"):
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))
-    if name.endswith("_bytes") and isinstance(value, int):
-        return wording.memory_size(value)
-    if isinstance(value, list | tuple):
-        return ", ".join(_text("", each) for each in value)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -35,7 +35,7 @@ class Attempts:
         Counted at its begin, a hundred at the same moment are no more than one after the other.
         """
         with self._lock:
-            keys = _keys(name, address)
+            keys = [(BY_NAME, name[:100])] * bool(name) + [(BY_ADDRESS, address[:100])]
             if wait_s := max(map(self._wait_s, keys)):
                 return wait_s
             for key in keys:
@@ -61,7 +61,3 @@ class Attempts:
 
     def _wait_s(self, key: tuple[Bound, str]) -> float:
         return max(0.0, (self._failures(key) - key[0].most + 1.0) * key[0].forgotten_s)
-
-
-def _keys(name: str, address: str) -> list[tuple[Bound, str]]:
-    return [(BY_NAME, name[:100])] * bool(name) + [(BY_ADDRESS, address[:100])]

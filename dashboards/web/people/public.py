@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
-from dashboards.web.documents import Documents
+from dashboards.web.documents import Documents, page_of
 from dashboards.web.look import Watch
 from dashboards.web.page import Page
 from dashboards.web.pages import nights
@@ -52,12 +52,12 @@ class Public:
     def _shown(self, _: Request, ledger: Ledger, target: str) -> Response:
         first, _comma, second = target.partition(",")
         if second:
-            return _document(self._documents.compared((first, second)))
+            return page_of(self._documents.compared((first, second)))
         if ledger.listed.among([target]):
-            return _document(self._documents.report_of(target))
+            return page_of(self._documents.report_of(target))
         if "@" in target or target.startswith(OF_SUITE):
             night = target if "@" in target else _suite(ledger, target, 1)[-1].night_id
-            return _document(nights.morning(ledger, night, ""))
+            return page_of(nights.morning(ledger, night, ""))
         story = story_of(ledger, target, self._watch.look().reasons)
         data = {"story": story, "progress": None, "public": True}
         return self._renderer.public(Page("job.html.j2", story.label, "", data, live=False))
@@ -83,7 +83,3 @@ def _suite(ledger: Ledger, target: str, most: int) -> list[Night]:
     if not found:
         raise UnknownName("this link has no badge and no feed: it is of no suite, or no night of it was judged yet")
     return found
-
-
-def _document(text: str) -> Response:
-    return HTMLResponse(text, headers={"Content-Security-Policy": DOCUMENT_POLICY})

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from functools import wraps
 from typing import Annotated, Any, Literal
 
 import typer
 
-from farm.cli.output import option
+from farm.cli.output import expanded, option
 from kernels.options import COMPILE_AXES, Options
 from kernels.options.axis import EVERY, Axis
 from orchestrator.model.device import Api, Precision
@@ -20,42 +19,29 @@ PrecisionOption = Annotated[Precision, option("--precision, -p", "Arithmetic.")]
 
 
 def with_compiler_options(
-    command: Callable[..., None], only: Iterable[str] = COMPILE_AXES, *, backend: Api | None = Api.OPENCL
-) -> Callable[..., None]:
-    """The command with `--backend`, `--precision` and an option for each axis; its parameter `options` gets them.
+    only: Iterable[str] = COMPILE_AXES, *, backend: Api | None = Api.OPENCL
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command `--backend`, `--precision` and an option for each axis; its parameter `options` gets them.
 
     `only`: names of the axes that it offers. `backend`: the default; None: one must be given.
     """
     axes = {name: COMPILE_AXES[name] for name in only}
-    own = inspect.signature(command, eval_str=True).parameters
     core = {
         "backend": (BackendOption, backend or inspect.Parameter.empty),
         "precision": (PrecisionOption, Precision.FP32),
     }
     asked = core | {name: (_annotation(axis), None) for name, axis in axes.items()}
-    parameters = []
-    for parameter in own.values():
-        if parameter.name == "options":
-            parameters += [
-                inspect.Parameter(name, parameter.kind, default=default, annotation=annotation)
-                for name, (annotation, default) in asked.items()
-            ]
-        else:
-            parameters.append(parameter)
 
-    @wraps(command)
-    def run(**given: Any) -> None:
+    def options_of(given: dict[str, Any]) -> Options:
         api, precision = given.pop("backend"), given.pop("precision")
         values = {name: _value(axis, given.pop(name), api.value) for name, axis in axes.items()}
         options = Options(api.value, precision.value, **{name: v for name, v in values.items() if v is not None})
         for name, axis in axes.items():  # the plan would not show what only the agent is told
             if axis.at_run and values[name] is not None and (why := axis.why_unused(api.value, vars(options))):
                 raise typer.BadParameter(f"{axis.option} {why}")
-        command(**given, options=options)
+        return options
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+    return lambda command: expanded(command, "options", asked, options_of)
 
 
 def _annotation(axis: Axis) -> Any:

@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from farm.access import settings_of
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, log, option, out, print_json
+from farm.cli.output import HERE, Common, JsonOption, group_of, log, option, out, print_json
 from kernels.options import Limits, Options
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.errors import Unsupported
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kernels.ir.graph import Array, Graph
     from workers.infer import InferResult
 
-PANEL = "The engine, outside the queue"
-
 DeviceOption = Annotated[
     str | None,
     option(
@@ -42,22 +40,6 @@ DeviceOption = Annotated[
 TunedOption = Annotated[bool, option("--tuned/--untuned", "Use the choices that `farm tune` found on the device.")]
 
 
-group = typer.Typer(
-    name="networks",
-    help="List the built-in networks and single operations with their inputs, outputs and sizes; `check` tells what "
-    "stands in the way of a model of your own.\n\nExample: `farm networks --json`, `farm networks check model.onnx`",
-    invoke_without_command=True,
-)
-
-
-def register(app: typer.Typer) -> None:
-    group.command()(model_check.check)
-    app.add_typer(group, rich_help_panel=PANEL)
-    app.command(rich_help_panel=PANEL)(with_compiler_options(plan))
-    app.command(rich_help_panel=PANEL)(with_compiler_options(infer))
-
-
-@group.callback()
 def networks(context: typer.Context, as_json: JsonOption = False) -> None:
     if context.invoked_subcommand is not None:
         return
@@ -93,6 +75,7 @@ def _shape(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape))
 
 
+@with_compiler_options()
 def plan(
     *,
     options: Options,
@@ -123,8 +106,7 @@ def plan(
     savings: Annotated[
         bool, option("--savings", "Compile again with fewer ways to save memory, and print what each saves.")
     ] = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Compile a model and print what its plan needs; with `--output`, write the plan that the agent would run:
     plan.json, weights, kernel sources.
@@ -142,10 +124,10 @@ def plan(
         from workers.engines.pocketfarm.plans.compiler_options import limits_of
         from workers.engines.pocketfarm.plans.tuned_choices import TunedChoices
 
-        facts = _facts_of(state, device)
+        facts = _facts_of(common.state, device)
         limits = limits_of(facts, Api(options.backend), Precision(options.precision))
         if tuned:
-            options = TunedChoices(settings_of(state).state).options(options, limits, facts, lambda: graph)
+            options = TunedChoices(settings_of(common.state).state).options(options, limits, facts, lambda: graph)
     bundle = compile_graph(graph, options, limits)
     if output is not None:
         bundle.write(output)
@@ -156,7 +138,7 @@ def plan(
     saved = plan_memory.saved(graph, options, limits) if savings else []
     if memory_plot is not None:
         plan_memory.draw(bundle.plan, memory_plot)
-    if as_json:
+    if common.as_json:
         more: dict[str, Any] = {"check": checked.as_data()} if checked else {}
         more |= {"savings": plan_memory.as_data(saved)} if savings else {}
         print_json({"folder": output, **as_data(bundle.plan), **more})
@@ -181,6 +163,7 @@ def _facts_of(state: Path | None, serial: str) -> DeviceFacts:
     return found[serial].facts
 
 
+@with_compiler_options()
 def infer(
     *,
     options: Options,
@@ -225,8 +208,7 @@ def infer(
     ] = None,
     seed: SeedOption = 1,
     tuned: TunedOption = True,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Run one inference an input outside the queue, and show what it took: set-up, time, memory, device, driver.
 
@@ -264,10 +246,10 @@ def infer(
             )
             facts = act(
                 language_model, given, as_text=text is not None, device=device, options=options,
-                settings=settings_of(state), tuned=tuned,
+                settings=settings_of(common.state), tuned=tuned,
                 report=lambda phase, *_: progress.update(task, description=phase),
             )  # fmt: skip
-        print_json(facts) if as_json else out().print(generation.render(facts))
+        print_json(facts) if common.as_json else out().print(generation.render(facts))
         return
     work = _work(input_files or (), lambda given: load_graph(model, network, seed, size, batch, given), seed)
     from workers.infer import infer as run_inferences  # takes a moment, for which a model that is refused need not wait
@@ -276,10 +258,10 @@ def infer(
         task = progress.add_task("starting")
         results = run_inferences(
             device=device, work=[each[1:] for each in work], options=replace(options, keep_all=dump is not None),
-            settings=settings_of(state), tuned=tuned,
+            settings=settings_of(common.state), tuned=tuned,
             report=lambda phase, *_: progress.update(task, description=phase),
         )  # fmt: skip
-    _show([name for name, *_ in work], [graph for _, graph, _ in work], results, dump, outputs, as_json)
+    _show([name for name, *_ in work], [graph for _, graph, _ in work], results, dump, outputs, common.as_json)
 
 
 def _work(
@@ -338,3 +320,12 @@ def _show(
 
 def _spinner() -> Progress:
     return Progress(SpinnerColumn(), TextColumn("{task.description}"), console=log(), transient=True)
+
+
+group = group_of(
+    "networks",
+    (model_check.check,),
+    "List the built-in networks and single operations with their inputs, outputs and sizes; `check` tells what "
+    "stands in the way of a model of your own.\n\nExample: `farm networks --json`, `farm networks check model.onnx`",
+    bare=networks,
+)

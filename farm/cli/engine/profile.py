@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
+from farm.cli.output import day
 from orchestrator.model.enrolment import Enrolment, NodeFact, SamplerCost
 from orchestrator.model.power import GaugeCalibration
 from orchestrator.report.listing import Listing
@@ -24,7 +23,7 @@ KEY_NODES = (
 
 def render(found: Enrolment) -> RenderableType:
     """The profile in two tables and some lines."""
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.enrolled_at))
+    when = day(found.enrolled_at)
     head = f"[bold]profile[/] of {escape(found.serial)}, version {found.version} of {when}"
     parts: list[RenderableType] = [head, f"[dim]{escape(found.fingerprint)}[/]", _facts(found), _sources(found)]
     return Group(*parts, *([_nodes(found.nodes)] if found.nodes else []))

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from farm.cli.output import EXPERIMENTS, JsonOption, argument, counted, option, out, print_json
+from farm.cli.output import JsonOption, argument, counted, option, out, print_json
 from orchestrator.model import quantity
 from orchestrator.model.errors import ModelFileError
 
@@ -17,10 +15,6 @@ if TYPE_CHECKING:
 
     from kernels.frontend.examples import Examples
     from kernels.ir.graph import Array, Graph
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(quantize)
 
 
 def quantize(

@@ -11,9 +11,10 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from farm.access import settings_of
-from farm.cli.output import JsonOption, StateOption, log, out, print_json
+from farm.cli.output import HERE, Common, log, out, print_json
 from kernels.options import Options
 
+from .axis_options import with_compiler_options
 from .engine import DeviceOption
 from .model_options import BatchOption, ModelArgument, NetworkOption, SeedOption, SizeOption, load_graph
 
@@ -29,7 +30,8 @@ FASTEST = {
 }
 
 
-def run(
+@with_compiler_options(only=(), backend=None)
+def split(
     *,
     options: Options,
     model: ModelArgument = None,
@@ -38,8 +40,7 @@ def run(
     seed: SeedOption = 1,
     size: SizeOption = None,
     batch: BatchOption = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Find which layers the CPU should compute beside the GPU, and whether that gains anything on the device.
 
@@ -57,10 +58,10 @@ def run(
     with Progress(*columns, console=log(), transient=True) as bar:
         task = bar.add_task("looking for the device", total=None)
         found = split_on(
-            device=device, graph=graph, options=options, settings=settings_of(state),
+            device=device, graph=graph, options=options, settings=settings_of(common.state),
             report=lambda what, done, total: bar.update(task, description=escape(what), completed=done, total=total),
         )  # fmt: skip
-    if as_json:
+    if common.as_json:
         print_json(as_data(found))
     else:
         out().print(render(found))

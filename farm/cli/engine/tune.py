@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from typer.core import TyperGroup
 
 from farm.access import existing_settings, settings_of
-from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json
+from farm.cli.output import HERE, Common, argument, group_of, log, option, out, print_json
 from kernels.options import Options
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.quantity import counted, parse_seconds
 
-from . import split
 from .axis_options import with_compiler_options
-from .engine import PANEL, DeviceOption
+from .engine import DeviceOption
 from .model_options import BatchOption, ModelArgument, NetworkOption, SeedOption, SizeOption, load_graph
+from .split import split
 
 if TYPE_CHECKING:
     from kernels.tuning import Progress as Step
@@ -33,33 +32,7 @@ PLAIN_PERIOD_S = 10.0
 NAMES = ("exhaustive", "halving", "budgeted")
 
 
-class _Group(TyperGroup):
-    """The group of `farm tune`: a word that is no command is the model of `run`, whose name may be left out."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        first = args[0] if args else "--help"
-        return super().parse_args(ctx, args if first in (*self.commands, "--help", "-h") else ["run", *args])
-
-
-group = typer.Typer(
-    name="tune",
-    cls=_Group,
-    help="Find the fastest algorithm and tile of each layer on a device; plans use them from then on.\n\n"
-    "`farm tune run` may be written `farm tune`.\n\n"
-    "Example: `farm tune --network squeezenet_v1_1 --backend opencl` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
-
-
-def register(app: typer.Typer) -> None:
-    group.command("run")(with_compiler_options(run, only=("threads",), backend=None))
-    group.command("split")(with_compiler_options(split.run, only=(), backend=None))
-    group.command("show")(show)
-    group.command("export")(export)
-    group.command("import")(import_)
-    app.add_typer(group, rich_help_panel=PANEL)
-
-
+@with_compiler_options(only=("threads",), backend=None)
 def run(
     *,
     options: Options,
@@ -77,8 +50,7 @@ def run(
     seed: SeedOption = 1,
     size: SizeOption = None,
     batch: BatchOption = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Search, then compare the whole network tuned and untuned, and keep what makes it faster.
 
@@ -98,10 +70,10 @@ def run(
         watch = _Watch(bar)
         result: Tuned = tune_on(
             device=device, graph=graph, options=options,
-            settings=settings_of(state), strategy=chosen, budget_s=budget_s, began=began, again=again,
+            settings=settings_of(common.state), strategy=chosen, budget_s=budget_s, began=began, again=again,
             on_progress=watch.searched, on_compare=watch.compared,
         )  # fmt: skip
-    if as_json:
+    if common.as_json:
         print_json(tuning.as_data(result))
     else:
         out().print(tuning.render(result, budget))
@@ -159,8 +131,7 @@ def show(
     device: Annotated[str | None, option("--device, -d TEXT", "Only devices whose name contains this.")] = None,
     backend: Annotated[Api | None, option("--backend, -b", "Compute API.")] = None,
     precision: Annotated[Precision | None, option("--precision, -p", "Arithmetic.")] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Show the known choices: device, layer, choice, time, gain.
 
@@ -170,12 +141,12 @@ def show(
 
     found = [
         each
-        for each in _database(existing_settings(state))
+        for each in _database(existing_settings(common.state))
         if (device or "").lower() in each.device.lower()
         and each.device.startswith(backend.value if backend else "")
         and precision in (None, each.precision)
     ]
-    if as_json:
+    if common.as_json:
         print_json([tuning.row(each) for each in found])
     elif found:
         out().print(tuning.table(found))
@@ -183,26 +154,20 @@ def show(
         log().print("nothing was tuned yet: start with `farm tune --network NAME --backend opencl`")
 
 
-def export(
-    file: Annotated[Path, argument("FILE", "JSON file to write.")],
-    state: StateOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def export(file: Annotated[Path, argument("FILE", "JSON file to write.")], common: Common = HERE) -> None:
     """Export the known choices to a file, for other farms with the same devices.
 
     Example: `farm tune export tuning.json`
     """
-    database = _database(existing_settings(state))
+    database = _database(existing_settings(common.state))
     database.save(file)
-    if as_json:
+    if common.as_json:
         print_json({"file": file, "entries": len(database)})
     log().print(f"{counted(len(database), 'entry', 'entries')} written to {file}")
 
 
 def import_(
-    file: Annotated[Path, argument("FILE", "JSON file that `farm tune export` wrote.")],
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    file: Annotated[Path, argument("FILE", "JSON file that `farm tune export` wrote.")], common: Common = HERE
 ) -> None:
     """Import the choices of a file that are new or newer; import nothing if the file is damaged.
 
@@ -210,10 +175,10 @@ def import_(
     """
     from kernels.tuning import read
 
-    database = _database(settings_of(state))
+    database = _database(settings_of(common.state))
     taken = database.merge(read(file))
     database.save()
-    if as_json:
+    if common.as_json:
         print_json({"file": file, "taken": taken, "entries": len(database)})
     log().print(f"{counted(taken, 'entry', 'entries')} taken from {file}; {len(database)} are known now")
 
@@ -223,3 +188,13 @@ def _database(settings: Settings) -> Any:
     from workers.engines.pocketfarm.plans.tuned_choices import FILE
 
     return Database(settings.state / FILE)
+
+
+group = group_of(
+    "tune",
+    (run, split, show, export, import_),
+    "Find the fastest algorithm and tile of each layer on a device; plans use them from then on.\n\n"
+    "`farm tune run` may be written `farm tune`.\n\n"
+    "Example: `farm tune --network squeezenet_v1_1 --backend opencl` (`--state DIR`, `--json`)",
+    implied=bool,
+)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
 
-from farm.cli.output import out
+from farm.cli.output import day, out
 from orchestrator.answers import Ending, Wait, reason_lines
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.quantity import counted
@@ -27,7 +26,7 @@ def table_of(found: Iterable[Told]) -> Listing:
     """A line each."""
     shown = []
     for each in found:
-        submitted = time.strftime("%Y-%m-%d %H:%M", time.localtime(each["submitted_at"]))
+        submitted = day(each["submitted_at"])
         word = "[green]finished[/]" if each["finished"] else "[cyan]open[/]"
         name, by = escape(each["name"]), escape(each["submitter"])
         counts = wording.outcomes(present(each["counts"]))

@@ -9,19 +9,7 @@ import typer
 
 from farm.access import LATEST
 from farm.cli import completion
-from farm.cli.output import (
-    EXPERIMENTS,
-    Interrupted,
-    JsonOption,
-    StateOption,
-    argument,
-    log,
-    option,
-    out,
-    print_json,
-    say,
-    show_done,
-)
+from farm.cli.output import HERE, Common, Interrupted, argument, log, option, out, print_json, say, show_done
 from farm.doors import experiment_or_job, open_door
 from orchestrator.model.people import COMMON
 
@@ -42,11 +30,6 @@ _TARGET = "Id, name (the newest of that name) or `latest`; or the id of one job.
 TargetArgument = Annotated[str, argument("EXPERIMENT|JOB", _TARGET, autocompletion=completion.experiments)]
 
 
-def register(app: typer.Typer) -> None:
-    for command in (run, status, watch, cancel, retry):
-        app.command(rich_help_panel=EXPERIMENTS)(command)
-
-
 def run(
     spec: Annotated[Path, argument("FILE.yaml", "Experiment file.")],
     wait: Annotated[
@@ -58,8 +41,7 @@ def run(
     project: Annotated[str, option("--project NAME", "The project that owns it.", show_default=COMMON)] = COMMON,
     yes: Annotated[bool, option("--yes, -y", "Submit a very large matrix without asking first.")] = False,
     timeout: TimeoutOption = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Submit an experiment to the running farm; with --wait, watch it to its end.
 
@@ -79,18 +61,18 @@ def run(
     if limit_s is not None and not wait:
         raise typer.BadParameter("it belongs to --wait", param_hint="--timeout")
     experiment = specs.load(spec)
-    with open_door(state, running=True) as door:
+    with open_door(common.state, running=True) as door:
         confirm_size(experiment, door.ask(answers.devices, most=1).total, yes=yes)
         submission = door.submit(spec, again=again, project=project)
         print_submission(submission)
         if not wait:
-            _submitted(submission, as_json=as_json)
+            _submitted(submission, as_json=common.as_json)
             return
         experiment_id = submission.data["experiment"]
         last = follow_to_end(door, experiment_id, experiment.name, limit_s)
         stopped = door.ask(answers.experiment, id=experiment_id)["stopped"]
     found = outcomes(last.counts)
-    if as_json:
+    if common.as_json:
         print_json(end_data(experiment_id, last))
     else:
         counts = found if last.is_over else present(last.counts)
@@ -122,8 +104,7 @@ def status(
             autocompletion=completion.experiments,
         ),
     ] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """List the experiments of the ledger, or show one: its jobs, why they wait, when it ends, exclusions, failures.
 
@@ -135,16 +116,16 @@ def status(
 
     from .experiment_rows import show_all, show_one
 
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         for why in door.ask(answers.closed_hosts):
             say(why)
         if experiment is None:
             listed = [each.model_dump() for each in reversed(door.every(answers.experiments))]
-            show = print_json if as_json else show_all
+            show = print_json if common.as_json else show_all
             show(listed)
             return
         found = door.ask(answers.experiment, id=door.find(experiment).experiment)
-    if as_json:
+    if common.as_json:
         print_json(found)
     else:
         show_one(found)
@@ -157,8 +138,7 @@ def watch(
         bool, option("--stream", "Print a line of JSON at each change, for programs, and nothing else.")
     ] = False,
     timeout: TimeoutOption = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Show live which device runs what, what waits and why, until all jobs are over. Ctrl-C only stops watching.
 
@@ -169,20 +149,20 @@ def watch(
     from .waiting import end_data, follow_to_end, give_up, seconds_of
 
     limit_s = seconds_of(timeout)
-    with open_door(state, running=True) as door:
+    with open_door(common.state, running=True) as door:
         row = None if everything else door.find(experiment)
         title = row.name if row else "all experiments"
         experiment_id = row.experiment if row else None
         try:
             last = follow_to_end(door, experiment_id, title, limit_s, stream=stream)
         except Interrupted as e:
-            if stream or as_json:
+            if stream or common.as_json:
                 raise
             log().print(f"{e}")  # whoever only looks has ended as they wished
             return
     if stream:
         pass
-    elif as_json:
+    elif common.as_json:
         print_json(end_data(experiment_id, last))
     else:
         out().print(f"{title}: {wording.outcomes(present(last.counts))}")
@@ -190,11 +170,7 @@ def watch(
         give_up(experiment_id, last, timeout)
 
 
-def cancel(
-    target: TargetArgument,
-    state: StateOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def cancel(target: TargetArgument, common: Common = HERE) -> None:
     """Cancel what is not over yet of an experiment, or one job. Sessions under way are stopped by their workers.
 
     Exit status 1 where there was nothing left to cancel.
@@ -203,16 +179,12 @@ def cancel(
     """
     from orchestrator import acts
 
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         done = door.act(acts.experiments.cancel, experiment_or_job(door, target))
-    show_done(done, as_json=as_json, to=out(), target=target)
+    show_done(done, as_json=common.as_json, to=out(), target=target)
 
 
-def retry(
-    target: TargetArgument,
-    state: StateOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def retry(target: TargetArgument, common: Common = HERE) -> None:
     """Put the lost, failed and killed jobs of an experiment back into the queue, or one such job, with their whole
     budget.
 
@@ -224,6 +196,6 @@ def retry(
     """
     from orchestrator import acts
 
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         done = door.act(acts.experiments.retry, experiment_or_job(door, target))
-    show_done(done, as_json=as_json, to=out(), target=target)
+    show_done(done, as_json=common.as_json, to=out(), target=target)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, out, print_json
+from farm.cli.output import HERE, Common, argument, out, print_json
 from farm.doors import open_door
 
 if TYPE_CHECKING:
@@ -18,14 +17,9 @@ if TYPE_CHECKING:
 STYLES = {"ok": "green", "invalid": "yellow", "cancelled": "dim"}
 
 
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(job)
-
-
 def job(
     job_id: Annotated[str, argument("JOB", "Id of the job, as `farm status EXPERIMENT --json` has it.")],
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Show the history of one job: every attempt with its device, cause and last lines, or why the job waits.
 
@@ -35,9 +29,9 @@ def job(
     """
     from dashboards.answers import answers
 
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         found = door.ask(answers.job, id=job_id)
-    if as_json:
+    if common.as_json:
         print_json(found.data)
     else:
         _show(found)

@@ -13,7 +13,7 @@ import typer
 
 from farm.access import settings_of
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json, show_done, write_whole
+from farm.cli.output import HERE, Common, argument, log, option, out, print_json, show_done, write_whole
 from farm.doors import open_door
 from orchestrator.model.errors import SetupError
 
@@ -23,8 +23,7 @@ Serial = Annotated[str, argument("SERIAL", "The phone.", autocompletion=completi
 def screenshot(
     serial: Serial,
     file: Annotated[Path, option("--output, -o FILE.png", "File to write the picture to.")],
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Take a picture of a phone's screen. Refused while a job runs there, which it would disturb.
 
@@ -34,10 +33,10 @@ def screenshot(
     """
     from orchestrator import acts
 
-    with open_door(state, running=True) as door:
+    with open_door(common.state, running=True) as door:
         done = door.act(acts.by_hand.screenshot, serial)
     write_whole(file, base64.b64decode(done.data["png"]), "--output")
-    if as_json:
+    if common.as_json:
         print_json({"serial": serial, "file": file, "bytes": done.data["bytes"]})
     else:
         log().print(f"{done.text}: {file}", markup=False)
@@ -46,8 +45,7 @@ def screenshot(
 def shell(
     serial: Serial,
     command: Annotated[list[str], argument("CMD...", "The command, behind `--`.")],
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Run a command in the shell of a phone that somebody holds, for 20 s at most. The audit keeps it.
 
@@ -58,9 +56,9 @@ def shell(
     """
     from orchestrator import acts
 
-    with open_door(state, running=True) as door:
+    with open_door(common.state, running=True) as door:
         done = door.act(acts.by_hand.shell, serial, command)
-    if as_json:
+    if common.as_json:
         print_json(done.data)
     else:
         out().print(done.data["output"], end="", markup=False, highlight=False, soft_wrap=True)
@@ -69,7 +67,7 @@ def shell(
         raise typer.Exit(1)
 
 
-def mirror(serial: Serial, state: StateOption = None, as_json: JsonOption = False) -> None:
+def mirror(serial: Serial, common: Common = HERE) -> None:
     """Show the screen of a phone that somebody holds, and steer it, with scrcpy. The audit keeps it.
 
     On the host that has the phone; it takes the role operate, or the phone lent to you. Ends when its window is closed.
@@ -79,11 +77,11 @@ def mirror(serial: Serial, state: StateOption = None, as_json: JsonOption = Fals
     from orchestrator import acts
     from workers.connection.adb import server_of
 
-    program, server = shutil.which("scrcpy"), server_of(settings_of(state))
+    program, server = shutil.which("scrcpy"), server_of(settings_of(common.state))
     if program is None:
         raise SetupError("scrcpy is not installed here", remedy="`apt install scrcpy`, or github.com/Genymobile/scrcpy")
-    with open_door(state, running=True) as door:
+    with open_door(common.state, running=True) as door:
         done = door.act(acts.by_hand.mirror, serial)
-    show_done(done, as_json=as_json)
+    show_done(done, as_json=common.as_json)
     own = {**os.environ, "ADB": server.path, **server.variables}
     raise typer.Exit(subprocess.run([program, "--serial", done.data["address"]], env=own).returncode)

@@ -5,53 +5,27 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
-from typer.core import TyperGroup
 
 from farm.access import none_runs
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, argument, do, log, out, print_json
+from farm.cli.output import HERE, Common, argument, do, group_of, log, out, print_json
 from farm.doors import open_door, unserved
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
 from orchestrator.model.errors import Unsupported
 from orchestrator.model.live.complaints import complaints
 
-from . import by_hand, inventory, reservations
+from .by_hand import mirror, screenshot, shell
+from .inventory import describe, inventory
+from .reservations import lend, reservations, reserve, unreserve
 
 if TYPE_CHECKING:
     from orchestrator.system.config import Settings
 
 EMPTY: tuple[Any, ...] = (None, "", 0, [], {}, False)
 HEALTH_STYLES = {Health.READY: "green", Health.PROBING: "cyan", Health.SICK: "red", Health.QUARANTINED: "red"}
-
-
-class _Devices(TyperGroup):
-    """The group of `farm devices`: what is no command is a serial or an option of `show`, whose name is left out."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        is_named = bool(args) and args[0] in (*self.commands, "--help", "-h")
-        return super().parse_args(ctx, args if is_named else ["show", *args])
-
-
-group = typer.Typer(
-    name="devices",
-    cls=_Devices,
-    help="List, show and describe the devices of the farm, and reserve them for people and projects.\n\n"
-    "`farm devices show` may be written `farm devices`.\n\n"
-    "Example: `farm devices`, `farm devices local-cpu --json` (`--state DIR`)",
-)
-
-
-def register(app: typer.Typer) -> None:
-    of_people = (reservations.reserve, reservations.lend, reservations.reservations, reservations.unreserve)
-    by_people = (inventory.describe, inventory.inventory, by_hand.screenshot, by_hand.shell, by_hand.mirror)
-    for command in (show, *of_people, *by_people):
-        group.command()(command)
-    app.add_typer(group, rich_help_panel="The farm")
-    app.command(rich_help_panel="The farm")(release)
 
 
 def show(
@@ -61,8 +35,7 @@ def show(
             "SERIAL", "Show only this device, with all that is known about it.", autocompletion=completion.serials
         ),
     ] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """List the devices of the running farm, or show one device with its APIs, limits and profile (`farm enrol`).
 
@@ -70,22 +43,22 @@ def show(
 
     Example: `farm devices`, `farm devices local-cpu --json`
     """
-    settings = unserved(state) if serial is not None else None
+    settings = unserved(common.state) if serial is not None else None
     if serial is not None and settings is not None:
-        _show_stored(settings, serial, as_json)
+        _show_stored(settings, serial, common.as_json)
         return
-    with open_door(state, running=True) as door:
+    with open_door(common.state, running=True) as door:
         from dashboards.answers import answers
 
         found = door.every(answers.devices)
     if serial is None:
-        if as_json:
+        if common.as_json:
             print_json(found)
         else:
             out().print(table_of(found))
         return
     device = _one(found, serial)
-    if as_json:
+    if common.as_json:
         print_json(device)
     else:
         _show(device)
@@ -93,8 +66,7 @@ def show(
 
 def release(
     serial: Annotated[str, argument("SERIAL|HOST", "Device or host to release.", autocompletion=completion.serials)],
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """End the hold of a device, or the quarantine of a device or host: it gets work at once, and its losses are
     forgotten. Needs no running farm.
@@ -106,7 +78,7 @@ def release(
 
     Example: `farm release R58M123ABC`
     """
-    do("release", serial, state=state, as_json=as_json)
+    do("release", serial, common=common)
 
 
 def _one(found: list[Device], serial: str) -> Device:
@@ -176,6 +148,7 @@ def _battery(device: Device) -> str:
 def _show(device: Device) -> None:
     """Facts, state and APIs of one device."""
     from farm.cli.engine import profile
+    from orchestrator.report import wording
     from orchestrator.report.listing import Listing
 
     console = out()
@@ -191,7 +164,9 @@ def _show(device: Device) -> None:
         **state,
         "reading": _reading(device),
     }
-    shown = [(f"[bold]{name}[/]", value_text(name, value)) for name, value in rows.items() if value not in EMPTY]
+    shown = [
+        (f"[bold]{name}[/]", escape(wording.fact(name, value))) for name, value in rows.items() if value not in EMPTY
+    ]
     console.print(Listing(("", ""), shown, header=False))
     for api in device.facts.apis:
         console.print(_api(api))
@@ -233,21 +208,19 @@ def _show_stored(settings: Settings, serial: str, as_json: bool) -> None:
 
 
 def _api(api: ApiFacts) -> RenderableType:
+    from orchestrator.report import wording
     from orchestrator.report.listing import Listing
 
     facts = api.model_dump(mode="json", exclude={"api", "device_name"})
-    rows = [(name, value_text(name, value)) for name, value in facts.items() if value not in EMPTY]
+    rows = [(name, escape(wording.fact(name, value))) for name, value in facts.items() if value not in EMPTY]
     return Group(Text(f"{api.api}: {api.device_name}"), Listing(("", ""), rows, header=False, indent=2))
 
 
-def value_text(name: str, value: Any) -> str:
-    """A fact for people, as markup: times of day, sizes with their unit, numbers with four digits."""
-    from orchestrator.report import wording
-
-    if name.endswith("_at"):
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))
-    if name.endswith("_bytes") and isinstance(value, int):
-        return wording.memory_size(value)
-    if isinstance(value, list | tuple):
-        return ", ".join(value_text("", each) for each in value)
-    return escape(f"{value:.4g}" if isinstance(value, float) else str(value))
+group = group_of(
+    "devices",
+    (show, reserve, lend, reservations, unreserve, describe, inventory, screenshot, shell, mirror),
+    "List, show and describe the devices of the farm, and reserve them for people and projects.\n\n"
+    "`farm devices show` may be written `farm devices`.\n\n"
+    "Example: `farm devices`, `farm devices local-cpu --json` (`--state DIR`)",
+    implied=lambda _: True,
+)

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import COMMAND_LINE, open_site, settings_of, user_by
-from farm.cli.output import JsonOption, StateOption, argument, option, out, print_json, show_done
+from farm.cli.output import HERE, Common, argument, group_of, option, out, print_json, show_done
 from farm.doors import open_door
 from orchestrator.model.errors import UnknownName
 
@@ -22,33 +22,16 @@ if TYPE_CHECKING:
 NameArgument = Annotated[str, argument("NAME", "The engine, as `farm engines` lists it.")]
 ProjectOption = Annotated[str, option("--project NAME", "The project whose it is; else it is everybody's.")]
 
-group = typer.Typer(
-    name="engines",
-    help="List what can run on the devices of the running farm: each engine, its workloads, and the devices that have "
-    "it. An experiment names one as `matrix.engine`. A host announces the engines of the farm, and those of "
-    "FARM_ENGINES. Engines for phones run from folders that people add.\n\n"
-    "Example: `farm engines`, `farm engines install onnxruntime`, `farm engines add llama.cpp build/bin --abi "
-    "arm64-v8a`, `farm engines remove onnxruntime` (`--state DIR`, `--json`)",
-    invoke_without_command=True,
-)
 
-
-def register(app: typer.Typer) -> None:
-    for command in (install, add, remove):
-        group.command()(command)
-    app.add_typer(group, rich_help_panel="The farm")
-
-
-@group.callback()
-def listed(context: typer.Context, state: StateOption = None, as_json: JsonOption = False) -> None:
+def list_(context: typer.Context, common: Common = HERE) -> None:
     if context.invoked_subcommand is not None:
         return
     from dashboards.answers import answers
     from orchestrator.report.listing import Listing
 
-    with open_door(state, running=True) as door:
+    with open_door(common.state, running=True) as door:
         found = door.every(answers.engines)
-    if as_json:
+    if common.as_json:
         print_json(found)
         return
     every = {serial for each in found for serial in each.devices}
@@ -74,8 +57,7 @@ def _where(engine: EngineNow, every: set[str]) -> str:
 def install(
     name: Annotated[str, argument("NAME[==VERSION]", "The engine; and a version beside its own.")],
     wheel: Annotated[Path | None, option("--wheel", "A build of your own as that version.")] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Install an engine's packages on this machine, into an environment of their own below the state folder.
 
@@ -87,7 +69,7 @@ def install(
     onnxruntime --wheel onnxruntime-1.33.0+mine-cp311-cp311-linux_x86_64.whl`
     """
     engine, _, version = name.partition("==")
-    packaged = _packaged(engine, settings_of(state).state)
+    packaged = _packaged(engine, settings_of(common.state).state)
     version = packaged.version_of(wheel) if wheel else version
     of = packaged.environment.beside(version) if version not in ("", packaged.version) else packaged.environment
     is_new = not of.is_ready
@@ -95,7 +77,7 @@ def install(
         print(f"installing {name}: this takes minutes where files are large", file=sys.stderr)
         packaged.install(version or packaged.version, wheel)
     told = {"engine": engine, "version": version or packaged.version, "installed": is_new, "packages": of.packages}
-    if as_json:
+    if common.as_json:
         print_json(told)
         return
     packages = ", ".join(f"{package} {number}" for package, number in of.packages.items())
@@ -110,8 +92,7 @@ def add(
     abi: Annotated[str, option("--abi", "The ABI that it is built for, e.g. arm64-v8a.")],
     version: Annotated[str, option("--version", "Its version, where its output does not tell it.")] = "",
     project: ProjectOption = "",
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Keep a folder with an engine's program for phones of an ABI; experiments name it as `matrix.engine`.
 
@@ -123,7 +104,7 @@ def add(
     from orchestrator import acts
     from workers.engines.folder import FolderEngine
 
-    settings = settings_of(state)
+    settings = settings_of(common.state)
     known = {each.name: each for each in _engines(settings.state) if isinstance(each, FolderEngine)}
     if name not in known:
         raise UnknownName(
@@ -131,12 +112,12 @@ def add(
         )
     with open_site(settings, new=True) as site:
         who, programs = user_by(COMMAND_LINE), known[name].programs
-        show_done(acts.engines.add_engine(site, who, name, folder, abi, programs, version, project), as_json=as_json)
+        show_done(
+            acts.engines.add_engine(site, who, name, folder, abi, programs, version, project), as_json=common.as_json
+        )
 
 
-def remove(
-    name: NameArgument, project: ProjectOption = "", state: StateOption = None, as_json: JsonOption = False
-) -> None:
+def remove(name: NameArgument, project: ProjectOption = "", common: Common = HERE) -> None:
     """Remove an engine's packages from this machine, or its folders from the farm. Blocks that name it are excluded
     from then on, with the reason.
 
@@ -147,15 +128,15 @@ def remove(
     from orchestrator import acts
     from workers.engines.folder import FolderEngine
 
-    settings = settings_of(state)
+    settings = settings_of(common.state)
     if any(each.name == name for each in _engines(settings.state) if isinstance(each, FolderEngine)):
         with open_site(settings, new=True) as site:
-            show_done(acts.engines.remove_engine(site, user_by(COMMAND_LINE), name, project), as_json=as_json)
+            show_done(acts.engines.remove_engine(site, user_by(COMMAND_LINE), name, project), as_json=common.as_json)
         return
     engine, _, version = name.partition("==")
     of = _packaged(engine, settings.state).environment
     was_there = (of.beside(version) if version else of).remove()
-    if as_json:
+    if common.as_json:
         print_json({"engine": name, "removed": was_there})
     else:
         out().print(f"{name} is removed" if was_there else f"{name} was not installed")
@@ -175,3 +156,15 @@ def _packaged(name: str, state: Path) -> PackagedEngine:
     if name not in known:
         raise UnknownName(f"no engine {name!r} comes from packages", remedy=f"these do: {', '.join(known)}")
     return known[name]
+
+
+group = group_of(
+    "engines",
+    (install, add, remove),
+    "List what can run on the devices of the running farm: each engine, its workloads, and the devices that have "
+    "it. An experiment names one as `matrix.engine`. A host announces the engines of the farm, and those of "
+    "FARM_ENGINES. Engines for phones run from folders that people add.\n\n"
+    "Example: `farm engines`, `farm engines install onnxruntime`, `farm engines add llama.cpp build/bin --abi "
+    "arm64-v8a`, `farm engines remove onnxruntime` (`--state DIR`, `--json`)",
+    bare=list_,
+)

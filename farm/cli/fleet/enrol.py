@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from farm.access import settings_of
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json
+from farm.cli.output import HERE, Common, argument, log, option, out, print_json
 from orchestrator.model.device import Api
 
 if TYPE_CHECKING:
@@ -21,10 +21,6 @@ LOCK_WAIT_S = 30.0
 """The time for which a device may be busy before it is called so."""
 
 
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="The farm")(enrol)
-
-
 def enrol(
     serial: Annotated[
         str, argument("SERIAL", "Device to enrol, by its serial or adb address.", autocompletion=completion.serials)
@@ -32,8 +28,7 @@ def enrol(
     quick: Annotated[
         bool, option("--quick", "Only find the power sources, which takes a second; do not calibrate under load.")
     ] = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Find out which power sources a device has, calibrate its battery gauge by load steps, and store its profile.
 
@@ -47,13 +42,13 @@ def enrol(
     from workers.infer import find_member
     from workers.session.session import session
 
-    settings = settings_of(state)
+    settings = settings_of(common.state)
     member = find_member(serial, Api.CPU, settings)
     with session(member, None, settings.state, lambda: None, lock_wait_s=LOCK_WAIT_S), _progress() as say:
         found = enrol_device(member, settings, lambda: None, say, quick=quick)
     from farm.cli.engine.profile import render
 
-    if as_json:
+    if common.as_json:
         print_json(found)
     else:
         out().print(render(found))

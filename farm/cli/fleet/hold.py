@@ -8,12 +8,8 @@ from typing import Annotated
 import typer
 
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, argument, do, option
+from farm.cli.output import HERE, Common, argument, do, option
 from orchestrator.model.quantity import parse_moment, parse_seconds
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="The farm")(hold)
 
 
 def hold(
@@ -25,8 +21,7 @@ def hold(
         bool, option("--now", "Stop the blocks that run there; their jobs are tried again and keep their budget.")
     ] = False,
     alone: Annotated[bool, option("--alone", "Keep your own experiments out, too. --now does the same.")] = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Reserve devices for yourself and what you submit, until the hold ends or somebody runs `farm release`.
 
@@ -36,7 +31,7 @@ def hold(
     Example: `farm hold R58M123ABC --until 17:00 --note "new battery"`
     """
     end = _end(until, lasting)
-    do("hold", serials, end, note, alone=alone, now=now, state=state, as_json=as_json)
+    do("hold", serials, end, note, alone=alone, now=now, common=common)
 
 
 def _end(until: str | None, lasting: str | None) -> float | None:

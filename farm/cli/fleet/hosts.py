@@ -5,33 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 
 from farm.access import COMMAND_LINE, open_site, settings_of, user_by
-from farm.cli.output import JsonOption, StateOption, argument, do, log, option, print_json, say, show_every
+from farm.cli.output import HERE, Common, argument, do, group_of, log, option, print_json, say, show_every
 
 if TYPE_CHECKING:
     from orchestrator.answers.hosts import HostView
 
-group = typer.Typer(
-    name="host",
-    help="List the machines of the farm; drain, remove or take back one. The ledger stores the state of a host."
-    "\n\nExample: `farm host list`, `farm host drain lab2` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
 STYLES = {"ready": "green", "unfit": "red", "silent": "red"}
 NameArgument = Annotated[str, argument("NAME", "Its name, as `farm host list` says it.")]
 
 
-def register(app: typer.Typer) -> None:
-    group.command("list")(listed)
-    for command in (add, drain, resume, remove, certificate):
-        group.command()(command)
-    app.add_typer(group, rich_help_panel="The farm")
-
-
-def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
+def list_(common: Common = HERE) -> None:
     """List the hosts: whether each gets work, if not why, its version, and its open sessions.
 
     Example: `farm host list --json`
@@ -39,7 +25,7 @@ def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
     from orchestrator.report.listing import Head
 
     heads = ("host", "state", Head("sessions", True), Head("spooled", True), "version", "why it gets no work")
-    show_every("/hosts", heads, _row, state=state, as_json=as_json, none="no host is known")
+    show_every("/hosts", heads, _row, common=common, none="no host is known")
 
 
 def _row(each: HostView) -> tuple[str, ...]:
@@ -52,8 +38,7 @@ def _row(each: HostView) -> tuple[str, ...]:
 def add(
     name: NameArgument,
     out_file: Annotated[Path | None, option("--out FILE", "Where to write it.", show_default="NAME.join")] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Let another machine join this farm, which must run with `farm up --listen`: write the file for `farm up --join`.
 
@@ -64,9 +49,9 @@ def add(
     from farm import hosts
 
     path = out_file or Path(f"{name}.join")
-    with open_site(settings_of(state)) as site:
+    with open_site(settings_of(common.state)) as site:
         hosts.add(site, user_by(COMMAND_LINE), name, path)
-    if as_json:
+    if common.as_json:
         print_json({"host": name, "file": path})
     else:
         log().print(
@@ -74,20 +59,20 @@ def add(
         )
 
 
-def drain(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
+def drain(name: NameArgument, common: Common = HERE) -> None:
     """Give a host no new work; it finishes its sessions. `farm host list` says how many are left.
 
     Example: `farm host drain lab2`
     """
-    do("drain host", name, state=state, as_json=as_json)
+    do("drain host", name, common=common)
 
 
-def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
+def resume(name: NameArgument, common: Common = HERE) -> None:
     """Give a drained or removed host work again.
 
     Example: `farm host resume lab2`
     """
-    do("resume host", name, state=state, as_json=as_json)
+    do("resume host", name, common=common)
 
 
 def remove(
@@ -95,21 +80,19 @@ def remove(
     force: Annotated[
         bool, option("--force", "Remove it even while it runs sessions; their jobs are tried again on other hosts.")
     ] = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Take a host out of the farm. Without --force this is refused while the host runs a session.
 
     Example: `farm host remove lab2`
     """
-    do("remove host", name, force=force, state=state, as_json=as_json)
+    do("remove host", name, force=force, common=common)
 
 
 def certificate(
     address: Annotated[list[str], argument("ADDRESS", "Names and IP addresses of the server.")],
     out_dir: Annotated[Path, option("--out DIR", "Where to write key and certificates.")] = Path(),
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Make a certificate for another server of this farm (such as PostgreSQL), signed by the farm's own authority.
 
@@ -119,11 +102,19 @@ def certificate(
     """
     from farm.reach import authority_of
 
-    authority = authority_of(settings_of(state).state)
+    authority = authority_of(settings_of(common.state).state)
     made = authority.issue("server", address, folder=out_dir)
     ca = out_dir / "ca.crt"
     ca.write_bytes(authority.certificate.read_bytes())
-    if as_json:
+    if common.as_json:
         print_json({"certificate": made.certificate, "key": made.key, "ca": ca})
     else:
         say(f"wrote {made.certificate}, {made.key} and {ca}")
+
+
+group = group_of(
+    "host",
+    (list_, add, drain, resume, remove, certificate),
+    "List the machines of the farm; drain, remove or take back one. The ledger stores the state of a host."
+    "\n\nExample: `farm host list`, `farm host drain lab2` (`--state DIR`, `--json`)",
+)

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, argument, day, do, option, show_every
+from farm.cli.output import HERE, Common, argument, day, do, option, show_every
 
 if TYPE_CHECKING:
     from orchestrator.ledger.said.history import DeviceWas
@@ -21,8 +21,7 @@ def describe(
     ] = None,
     note: Annotated[str | None, typer.Option(metavar="TEXT", help="A line shown with it; empty takes it away.")] = None,
     owner: Annotated[str | None, typer.Option(metavar="NAME", help="Whose it is; empty takes it away.")] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Give devices labels, a note and an owner. Experiments choose by them: `where: '"rack=3" in labels'`.
 
@@ -30,13 +29,12 @@ def describe(
 
     Example: `farm devices describe R58M123ABC --label rack=3 --owner anna --note "screen broken"`
     """
-    do("describe", serials, labels or [], note, owner, state=state, as_json=as_json)
+    do("describe", serials, labels or [], note, owner, common=common)
 
 
 def inventory(
     serial: Annotated[str | None, argument("SERIAL", "Only this device.", autocompletion=completion.serials)] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """List what devices were and since when: build, drivers, battery. A row for each change, the newest first.
 
@@ -45,7 +43,7 @@ def inventory(
     Example: `farm devices inventory R58M123ABC --json`
     """
     heads = ("device", "since", "model", "build", "drivers", "cycles", "battery")
-    show_every("/inventory", heads, _row, state=state, as_json=as_json, given={"serial": serial or ""})
+    show_every("/inventory", heads, _row, common=common, given={"serial": serial or ""})
 
 
 def _row(each: DeviceWas) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import existing_settings, none_runs, settings_of
-from farm.cli.output import JsonOption, StateOption, log, option, out, print_json, say, show_error
+from farm.cli.output import HERE, Common, log, option, out, print_json, say, show_error
 from orchestrator.model.errors import FarmError, SetupError
 
 from .certificate import CertificateOption, KeyOption, with_certificate
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
     from farm import endpoints
     from farm.doctor import Finding
     from orchestrator.system.config import Settings
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="The farm")(up)
-    app.command(rich_help_panel="The farm")(down)
-    app.command(rich_help_panel="The farm")(doctor)
 
 
 def up(
@@ -63,8 +57,7 @@ def up(
     ] = "",
     certificate: CertificateOption = None,
     key: KeyOption = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Run the farm in the foreground: Redis, adb server, scheduler, host worker, nights, exporter, pages.
 
@@ -85,14 +78,14 @@ def up(
     if (certificate or key) and not listen:
         raise typer.BadParameter("give --listen, too: it is for the pages there", param_hint="--certificate")
     run_farm(
-        with_certificate(settings_of(state), certificate, key),
+        with_certificate(settings_of(common.state), certificate, key),
         virtual,
         profile or [],
         usb=usb,
         listen=listen,
         join=join,
         say=_say,
-        ready=lambda found: _ready(found, as_json, admin, state),
+        ready=lambda found: _ready(found, common.as_json, admin, common.state),
     )
 
 
@@ -148,20 +141,20 @@ def public(found: endpoints.Endpoints) -> dict[str, Any]:
     return {**found.model_dump(mode="json", exclude={"redis_password"}), **urls}
 
 
-def down(state: StateOption = None, as_json: JsonOption = False) -> None:
+def down(common: Common = HERE) -> None:
     """End the farm that uses a state folder, and wait until it has ended. Exit status 1 if no farm runs there.
 
     Example: `farm down --state .farm`
     """
     from farm import endpoints
 
-    settings = existing_settings(state)
+    settings = existing_settings(common.state)
     pid = endpoints.holder(settings.state)
     if not pid:
         raise none_runs(settings)
     os.kill(pid, signal.SIGTERM)
     _wait_until_down(settings, pid)
-    if as_json:
+    if common.as_json:
         print_json({"state": settings.state.absolute(), "ended": pid})
     log().print(f"farm on {settings.state} ended (pid {pid})")
 
@@ -176,7 +169,7 @@ def _wait_until_down(settings: Settings, pid: int) -> None:
         time.sleep(0.1)
 
 
-def doctor(state: StateOption = None, as_json: JsonOption = False) -> None:
+def doctor(common: Common = HERE) -> None:
     """Check what this machine has, and print the command that fixes each problem.
 
     Exit status 1 if something that the farm needs is missing. A missing optional part is only a warning.
@@ -185,9 +178,9 @@ def doctor(state: StateOption = None, as_json: JsonOption = False) -> None:
     """
     from farm.doctor import Verdict, examine
 
-    findings = examine(settings_of(state))
+    findings = examine(settings_of(common.state))
     well = all(finding.verdict is not Verdict.MISSING for finding in findings)
-    if as_json:
+    if common.as_json:
         print_json({"ok": well, "checks": [finding.as_dict() for finding in findings]})
     else:
         out().print(table_of(findings))

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, argument, day, do, option, show_done, show_every
+from farm.cli.output import HERE, Common, argument, day, do, option, show_done, show_every
 from farm.doors import open_door
 from orchestrator.model.quantity import parse_moment
 
@@ -26,8 +26,7 @@ def reserve(
     ] = None,
     name: Annotated[str, option("--for NAME", "The person, group or project that has them; you, by default.")] = "",
     why: Annotated[str, option("--why TEXT", "Reason, shown to other people.")] = "",
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Reserve devices for a person, a group or a project. From its begin to its end no other experiments run there.
 
@@ -37,7 +36,7 @@ def reserve(
     Example: `farm devices reserve R58M123ABC --from 14:00 --until 16:00 --for vision --why demo`
     """
     given = [_moment(text, option) for text, option in ((begins, "--from"), (until, "--until"))]
-    do("reserve", serials, given[0], given[1], name, why, state=state, as_json=as_json)
+    do("reserve", serials, given[0], given[1], name, why, common=common)
 
 
 def lend(
@@ -45,8 +44,7 @@ def lend(
     to: Annotated[str, option("--to PERSON", "Who gets them.")],
     until: Annotated[str, option("--until TIME", "When they come back: `2026-12-01 08:00`.")],
     why: Annotated[str, option("--why TEXT", "Reason, shown to other people.")] = "",
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Reserve devices from now on for a person, who may take them away. Blocks that run there are finished first.
 
@@ -56,31 +54,29 @@ def lend(
     """
     from orchestrator import acts
 
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         end = _moment(until, "--until")
         done = door.act(acts.reserving.reserve, serials, None, end, f"{acts.reserving.PERSON}{to}", why)
-    show_done(done, as_json=as_json)
+    show_done(done, as_json=common.as_json)
 
 
 def unreserve(
-    number: Annotated[int, argument("NUMBER", "Its number in `farm devices reservations`.")],
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    number: Annotated[int, argument("NUMBER", "Its number in `farm devices reservations`.")], common: Common = HERE
 ) -> None:
     """End a reservation, whether it has begun or not, or take a device out of a pool. One's own take the role submit.
 
     Example: `farm devices unreserve 3`
     """
-    do("unreserve", number, state=state, as_json=as_json)
+    do("unreserve", number, common=common)
 
 
-def reservations(state: StateOption = None, as_json: JsonOption = False) -> None:
+def reservations(common: Common = HERE) -> None:
     """List who has which devices, now and later. Needs no running farm.
 
     Example: `farm devices reservations --json`
     """
     heads = ("number", "device", "whose", "from", "until", "why")
-    show_every("/reservations", heads, _row, state=state, as_json=as_json)
+    show_every("/reservations", heads, _row, common=common)
 
 
 def _row(each: Hold) -> tuple[str, ...]:

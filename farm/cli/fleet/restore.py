@@ -5,15 +5,9 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Annotated
 
-import typer
-
 from farm.access import COMMAND_LINE, existing_settings, has_ledger, open_site, site_of, user_by
 from farm.cli import completion
-from farm.cli.output import JsonOption, StateOption, argument, option, show_done
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="The farm")(restore)
+from farm.cli.output import HERE, Common, argument, option, show_done
 
 
 def restore(
@@ -26,8 +20,7 @@ def restore(
         ),
     ] = None,
     everything: Annotated[bool, option("--all", "All devices that have something to restore.")] = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Restore what a crashed session left changed on phones: cut supplies, settings. Needs no running farm.
 
@@ -38,7 +31,7 @@ def restore(
     """
     from orchestrator import acts
 
-    settings = existing_settings(state)
+    settings = existing_settings(common.state)
     with open_site(settings) if has_ledger(settings) else nullcontext(site_of(settings, None)) as site:
         done = acts.devices.restore(site, user_by(COMMAND_LINE), () if everything else tuple(serials or ()))
-    show_done(done, as_json=as_json)
+    show_done(done, as_json=common.as_json)

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from farm.access import of_a_host, settings_of
-from farm.cli.output import JsonOption, StateOption, option, out, print_json, say
+from farm.cli.output import HERE, Common, option, out, print_json, say
 
 from .certificate import CertificateOption, KeyOption, with_certificate
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="The farm")(web)
 
 
 def web(
@@ -30,8 +24,7 @@ def web(
     ] = "",
     certificate: CertificateOption = None,
     key: KeyOption = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Print the address of the farm's pages and how to sign in. If no farm serves them, serve them until Ctrl-C.
 
@@ -47,12 +40,12 @@ def web(
     from farm.web.pages import Listening, serve
     from orchestrator.model.errors import SetupError
 
-    settings = with_certificate(settings_of(state), certificate, key)
+    settings = with_certificate(settings_of(common.state), certificate, key)
     found = endpoints.read(settings.state)
     if not settings.ledger_url and (host := of_a_host(settings)):
         raise host
     if found is not None and found.pages_port and port is None and not listen:
-        _say(found.pages_url, token_of(settings.state), as_json=as_json)
+        _say(found.pages_url, token_of(settings.state), as_json=common.as_json)
         return
     chosen = port or settings.pages_port
     if chosen == 0 or not is_free(chosen):
@@ -65,7 +58,7 @@ def web(
         given = given_certificate(settings, listen)
         own = given or authority_of(settings.state).issue("pages", {listen, bind})
         listening = Listening(bind, chosen, listen, own)
-    _say(listening.url, token_of(settings.state), as_json=as_json)
+    _say(listening.url, token_of(settings.state), as_json=common.as_json)
     if listen:
         ca = authority_of(settings.state).certificate
         more = "" if given else f" --ca {ca.name}  ({ca})"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farm.access import find_experiment, open_database, open_ledger, settings_of
-from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json, say
+from farm.cli.output import HERE, Common, argument, log, option, out, print_json, say
 from orchestrator.model.errors import SetupError
 from orchestrator.model.quantity import counted
 
@@ -43,8 +43,7 @@ def archive(
     file: Annotated[Path, argument("FILE.parquet", "The file to write.")],
     experiments: Names = None,
     older_than: OlderThan = "0d",
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Write finished experiments into a Parquet file: one row per block, flat columns with units, raw records.
 
@@ -55,7 +54,7 @@ def archive(
     """
     from orchestrator.ledger.upkeep import archives
 
-    settings, age_s = settings_of(state), _seconds(older_than)
+    settings, age_s = settings_of(common.state), _seconds(older_than)
     names = _ids(settings, experiments)
     with open_database(settings) as database, log().status("reading") as status:
         with database.read() as connection:
@@ -64,7 +63,7 @@ def archive(
         if not chosen:
             raise SetupError("no experiment is old enough, and over", remedy="`farm status` lists them")
         done = archives.archive(database, file, chosen, lambda rows: status.update(f"{counted(rows, 'row')}"))
-    if as_json:
+    if common.as_json:
         print_json({"file": done.file, "bytes": done.size, "sha256": done.sha256, "experiments": done.experiments,
                     "records": done.records})  # fmt: skip
         return
@@ -73,11 +72,7 @@ def archive(
     out().print(f"{done.file}: {what}", markup=False, soft_wrap=True)
 
 
-def adopt(
-    file: Annotated[Path, argument("FILE.parquet", "An archive.", exists=True)],
-    state: StateOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def adopt(file: Annotated[Path, argument("FILE.parquet", "An archive.", exists=True)], common: Common = HERE) -> None:
     """Read an archive into the ledger: experiments that it lacks, and raw records that were pruned.
 
     Reading it twice is harmless. Afterwards `farm results`, `farm report` and `farm export` show them as before.
@@ -86,10 +81,10 @@ def adopt(
     """
     from orchestrator.ledger.upkeep import archives
 
-    settings = settings_of(state)
+    settings = settings_of(common.state)
     with open_ledger(settings, new=True), open_database(settings) as database, log().status("taking in"):
         done = archives.adopt(database, file)
-    if as_json:
+    if common.as_json:
         print_json({"experiments": done.experiments, "records": done.records})
         return
     taken, records = counted(len(done.experiments), "experiment"), counted(done.records, "raw record")
@@ -107,8 +102,7 @@ def prune(
     shrink: Annotated[bool, option("--shrink", "Shrink the file even if nothing is deleted.")] = False,
     dry_run: Annotated[bool, option("--dry-run", "Only print what would be deleted.")] = False,
     yes: Annotated[bool, option("--yes, -y", "Do not ask.")] = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Delete raw records of old experiments that an archive holds. Figures stay, so results print as before.
 
@@ -122,7 +116,7 @@ def prune(
     from orchestrator.model.quantity import parse_bytes
     from workers.spool import old_dead, remove_dead
 
-    settings, age_s = settings_of(state), _seconds(older_than)
+    settings, age_s = settings_of(common.state), _seconds(older_than)
     try:
         most = parse_bytes(dead_bytes)
     except ValueError as e:
@@ -152,7 +146,7 @@ def prune(
                 database.vacuum()
             status.stop()
             log().print(IN_USE if farm else "done; the room is given back", soft_wrap=True)
-    if as_json:
+    if common.as_json:
         print_json({**told, "deleted": not (dry_run or nothing)})
 
 

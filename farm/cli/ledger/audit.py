@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, option, show_list
+from farm.cli.output import HERE, Common, option, show_list
 from farm.doors import open_door
 
 if TYPE_CHECKING:
@@ -17,16 +16,11 @@ if TYPE_CHECKING:
 SHOWN = 50
 
 
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="The farm")(audit)
-
-
 def audit(
     most: Annotated[int, option("--last N", "Number of acts.", min=1)] = SHOWN,
     who: Annotated[str, option("--who NAME", "Only acts of this person.")] = "",
     refused: Annotated[bool, option("--refused", "Only what was refused.")] = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """List what people have done to the farm, or were refused: when, who, by the command line, a page, a notebook, the
     API or a schedule, from where, what, to what. The newest act is first. Needs no running farm.
@@ -35,10 +29,10 @@ def audit(
     """
     from dashboards.answers import answers
 
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         found = door.ask(answers.audit, most=most, who=who, refused=refused or None).items
     heads = ("when", "who", "by", "from", "act", "on", "result")
-    show_list(found, heads, _row, as_json=as_json, none="nobody has done anything yet")
+    show_list(found, heads, _row, as_json=common.as_json, none="nobody has done anything yet")
 
 
 def _row(each: AuditRow) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from farm.access import open_database, settings_of
-from farm.cli.output import JsonOption, StateOption, log, out, print_json
+from farm.cli.output import HERE, Common, log, out, print_json
 from orchestrator.model.quantity import counted
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ SHOWN = 20
 """Rows with the same fault that are named one by one."""
 
 
-def check(state: StateOption = None, as_json: JsonOption = False) -> None:
+def check(common: Common = HERE) -> None:
     """Check the ledger: its file, every row, and the references between rows. Exit status 1 if something is wrong.
 
     Reads everything, a batch at a time, and changes nothing; the farm may run meanwhile.
@@ -30,13 +30,13 @@ def check(state: StateOption = None, as_json: JsonOption = False) -> None:
 
     rows: Counter[str] = Counter()
     faults: list[Fault] = []
-    with open_database(settings_of(state)) as database, log().status("reading") as status:
+    with open_database(settings_of(common.state)) as database, log().status("reading") as status:
         for looked in run(database):
             rows[looked.at] += looked.rows
             faults += looked.faults
             status.update(f"{looked.at}: {counted(rows[looked.at], 'row')}; {counted(len(faults), 'fault')} so far")
     wrong = [fault for fault in faults if not fault.harmless]
-    if as_json:
+    if common.as_json:
         print_json({"rows": {at: count for at, count in rows.items() if count}, "faults": [asdict(f) for f in faults]})
     else:
         for line in _lines(faults):

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 from farm.access import find_ledger, settings_of
-from farm.cli.output import JsonOption, StateOption, argument, log, option, out, print_json
+from farm.cli.output import HERE, Common, argument, log, option, out, print_json
 from orchestrator.model.quantity import counted
 
 
 def backup(
     file: Annotated[Path, argument("FILE", "File to write; its folder must exist.")],
     force: Annotated[bool, option("--force", "Replace FILE if it exists.")] = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Copy the ledger into a file that only this user can read; the farm may run meanwhile.
 
@@ -26,11 +25,11 @@ def backup(
     """
     from orchestrator.ledger.upkeep import copies
 
-    settings = settings_of(state)
+    settings = settings_of(common.state)
     find_ledger(settings)
     with log().status("copying"):
         made = copies.backup(settings.ledger, file, force=force)
-    if as_json:
+    if common.as_json:
         print_json({"file": made.file, "bytes": made.size, **asdict(made.facts)})
         return
     facts = made.facts
@@ -41,9 +40,7 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, argument("FILE", "A file of `farm ledger backup`.", exists=True)],
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    file: Annotated[Path, argument("FILE", "A file of `farm ledger backup`.", exists=True)], common: Common = HERE
 ) -> None:
     """Restore the ledger from a copy, while no farm runs on the state folder. The present ledger is kept beside it.
 
@@ -55,14 +52,14 @@ def restore(
     from farm.endpoints import StateLock
     from orchestrator.ledger.upkeep import copies
 
-    settings = settings_of(state)
+    settings = settings_of(common.state)
     lock = StateLock(settings.state)
     try:
         with log().status("putting back"):
             done = copies.restore(settings.ledger, file, settings.state)
     finally:
         lock.close()
-    if as_json:
+    if common.as_json:
         print_json(asdict(done))
         return
     out().print(f"the ledger is that of {file}; fencing tokens go on from {done.token}", markup=False, soft_wrap=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farm.access import find_experiment, open_ledger, settings_of
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, log, option, out, print_json, say
+from farm.cli.output import HERE, Common, argument, group_of, log, option, out, print_json, say
 from orchestrator.model.quantity import counted
 
 from .archives import adopt, archive, prune
@@ -17,19 +17,6 @@ from .reread import reread
 
 if TYPE_CHECKING:
     from orchestrator.ledger import Renewed
-
-group = typer.Typer(
-    name="ledger",
-    help="Look after the ledger. Needs no running farm.\n\n"
-    "Example: `farm ledger check`, `farm ledger recompute` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
-
-
-def register(app: typer.Typer) -> None:
-    for command in (recompute, check, backup, restore, archive, adopt, prune):
-        group.command()(command)
-    app.add_typer(group, rich_help_panel=EXPERIMENTS)
 
 
 def recompute(
@@ -41,8 +28,7 @@ def recompute(
     ] = False,
     engine: Annotated[str | None, option("--engine ENGINE", "Only experiments that this engine ran.")] = None,
     dry_run: Annotated[bool, option("--dry-run", "Only print what would change.")] = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Compute the figures of blocks again from their records: rows that are missing, faulty, or of another version.
 
@@ -54,7 +40,7 @@ def recompute(
     """
     from orchestrator.ledger import Renewed
 
-    settings, total = settings_of(state), Renewed()
+    settings, total = settings_of(common.state), Renewed()
     with open_ledger(settings) as ledger:
         names = [find_experiment(ledger, experiment).id] if experiment else [row.id for row in ledger.experiments()]
         if engine is not None:
@@ -65,7 +51,7 @@ def recompute(
                 for done in ledger.renew_figures(name, everything=everything, faulty=True, dry=dry_run):
                     total = total.plus(done)
                     status.update(f"{name} ({number} of {len(names)}): {counted(total.looked_at, 'row')}")
-    if as_json:
+    if common.as_json:
         print_json({"experiments": len(names), **total._asdict(), "readings": readings})
     else:
         _show(total, len(names), readings, dry_run=dry_run)
@@ -86,3 +72,11 @@ def _show(total: Renewed, experiments: int, readings: list[dict[str, Any]], *, d
     if readings:
         verb = "would read" if dry_run else "read"
         out().print(f"{counted(len(readings), 'record')} {verb} otherwise; earlier readings are kept", soft_wrap=True)
+
+
+group = group_of(
+    "ledger",
+    (recompute, check, backup, restore, archive, adopt, prune),
+    "Look after the ledger. Needs no running farm.\n\n"
+    "Example: `farm ledger check`, `farm ledger recompute` (`--state DIR`, `--json`)",
+)

@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from farm.cli.output import EXPERIMENTS, JsonOption, argument, option, out, print_json, say
+from farm.cli.output import JsonOption, argument, option, out, print_json, say
 
 if TYPE_CHECKING:
     from orchestrator.exchange.series import Point
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(changes)
 
 
 def changes(

@@ -15,9 +15,8 @@ from farm.access import settings_of
 from farm.cli import completion
 from farm.cli.explain import hint
 from farm.cli.output import (
-    EXPERIMENTS,
-    JsonOption,
-    StateOption,
+    HERE,
+    Common,
     argument,
     describe,
     option,
@@ -41,10 +40,6 @@ SHOWN_ROWS = 40
 FAIL_ON = ("worse", "missing", "better", "unknown", "nothing")
 OWN = "each metric's own, which every table tells"
 FileOption = Path | None
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(compare)
 
 
 def compare(
@@ -99,8 +94,7 @@ def compare(
         FileOption, option("--junit FILE", "Also write JUnit XML, with one test case for each row.")
     ] = None,
     every: Annotated[bool, option("--all", "Print all rows, including those that are the same.")] = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Compare two sides by device, network, backend, precision and metric: ratio, interval, and a verdict.
 
@@ -114,13 +108,13 @@ def compare(
         raise typer.BadParameter("give one of B, --sides and --save-baseline", param_hint="B")
     on = _words(fail_on)
     rules, only_where = _rules(margin or [], between or []), where_of(where)
-    with _unusable(as_json=as_json), _all_kept():
+    with _unusable(as_json=common.as_json), _all_kept():
         if save_baseline is not None:
-            _save(a, only_where, save_baseline, state, as_json=as_json)
+            _save(a, only_where, save_baseline, common.state, as_json=common.as_json)
             return
-        content = _content(a, b, sides, only_where, match, rules, state, _metrics(metric or []))
-        _write(content, html, markdown, junit, on, state)
-    if as_json:
+        content = _content(a, b, sides, only_where, match, rules, common.state, _metrics(metric or []))
+        _write(content, html, markdown, junit, on, common.state)
+    if common.as_json:
         print_rows(content.rows)
     else:
         _show(content, every=every)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,14 +11,10 @@ from rich.markup import escape
 from farm.access import open_ledger, settings_of
 from farm.cli import completion
 from farm.cli.explain import hint
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, option, out, print_json, say, write_whole
+from farm.cli.output import HERE, Common, argument, day, option, out, print_json, say, write_whole
 
 if TYPE_CHECKING:
     from orchestrator.analysis.history import History
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(history)
 
 
 def history(
@@ -28,8 +23,7 @@ def history(
     last: Annotated[int, option("--last N", "Number of nights, counted back from the newest.", min=2)] = 60,
     html: Annotated[Path | None, option("--html FILE", "Also write a page with charts.")] = None,
     every: Annotated[bool, option("--all", "Print all series, including those without a change.")] = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Print where figures changed from night to night, what else changed then, and whose change it is.
 
@@ -41,7 +35,7 @@ def history(
     """
     from orchestrator.nightly.past import past
 
-    settings = settings_of(state)
+    settings = settings_of(common.state)
     with open_ledger(settings) as ledger:
         found = past(ledger, name, last)
     if device is not None:
@@ -54,7 +48,7 @@ def history(
 
         write_whole(html, history_page(found, endpoints.pages_of(settings.state)), "--html")
         say(f"written to {html}")
-    if as_json:
+    if common.as_json:
         print_json(found)
     else:
         _show(found, every=every)
@@ -66,7 +60,7 @@ def _show(found: History, *, every: bool) -> None:
 
     rows = [
         (
-            _date(change.at), escape(trail.device), escape(trail.cell), f"{trail.metric} {trail.basis}".strip(),
+            day(change.at), escape(trail.device), escape(trail.cell), f"{trail.metric} {trail.basis}".strip(),
             f"{100 * change.change:+.1f} %", f"{'[red]' if change.worse else ''}{change.cause}{'[/]' * change.worse}",
             escape(f"{change.because}{'' if change.settled else '; new, and not settled'}"),
         )
@@ -97,7 +91,3 @@ def _series(found: History) -> None:
         for trail in found.trails
     ]  # fmt: skip
     out().print(Listing(("device", "configuration", "metric", *figures), rows, header_style="dim", by_first=True))
-
-
-def _date(at: float) -> str:
-    return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M")

@@ -10,7 +10,7 @@ import typer
 
 from farm.access import open_ledger, settings_of
 from farm.cli.explain import hint
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, option, out, print_json, say, write_whole
+from farm.cli.output import HERE, Common, argument, option, out, print_json, say, write_whole
 from orchestrator.model.errors import NoData
 
 if TYPE_CHECKING:
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from orchestrator.nightly import Night
 
 FAILED = 1
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(morning)
 
 
 def morning(
@@ -33,8 +29,7 @@ def morning(
         list[str] | None,
         option("--tell ADDRESS", "Also send it to this address: mail, chat, webhook; may be repeated."),
     ] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Print the morning report of a night: what got worse, better, unknown, missing, and what to do next.
 
@@ -47,7 +42,7 @@ def morning(
     from orchestrator.report import nights
     from orchestrator.report.nights import tell as telling
 
-    settings = settings_of(state)
+    settings = settings_of(common.state)
     with open_ledger(settings) as ledger:
         found = telling.morning_of(ledger, _night(ledger, suite, night))
     made: tuple[tuple[Path | None, str, Callable[[], str]], ...] = (
@@ -60,7 +55,7 @@ def morning(
             say(f"written to {path}")
     known = {name: address.get_secret_value() for name, address in settings.tell.items()}
     told = telling.tell(found, tuple(tell or ()), known)
-    if as_json:
+    if common.as_json:
         first = {"usable": nights.usable(found), "headline": nights.headline(found)}
         print_json({**first, "night": found.night, "told": told})
     elif output is None and markdown is None and not tell:

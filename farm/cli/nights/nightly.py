@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from typer.core import TyperGroup
 
 from farm.access import COMMAND_LINE, open_inventory, open_ledger, open_site, settings_of, site_of, user_by
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, log, option, out, print_json, say, show_done
+from farm.cli.output import HERE, Common, argument, day, group_of, is_yaml, log, option, out, print_json, say, show_done
 from orchestrator.model.errors import FarmError, NoData, SpecError
 from orchestrator.model.quantity import counted
 
@@ -27,44 +25,17 @@ LOOK_S = 0.5
 DAY_S = 86400.0
 
 
-class _Nightly(TyperGroup):
-    """`farm nightly SUITE` is `farm nightly run SUITE`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, ["run", *args] if args[:1] == ["--test-tell"] else args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in self.commands and Path(args[0]).suffix in (".yaml", ".yml"):
-            args = ["run", *args]
-        return super().resolve_command(ctx, args)
-
-
-group = typer.Typer(
-    name="nightly",
-    cls=_Nightly,
-    help="Compare two sides of a suite on the same phones, once (`farm nightly SUITE.yaml`) or every night by its "
-    "schedule.\n\nExample: `farm nightly suite.yaml`, `farm nightly schedule suite.yaml` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
 TestTellOption = Annotated[
     bool, option("--test-tell", "Only send a test message to the addresses that the suite names.")
 ]
 SuiteArgument = Annotated[Path, argument("SUITE.yaml", "A suite file.")]
 
 
-def register(app: typer.Typer) -> None:
-    for command in (run, schedule, unschedule, status):
-        group.command()(command)
-    group.command("list")(listed)
-    app.add_typer(group, rich_help_panel=EXPERIMENTS)
-
-
 def run(
     suite: SuiteArgument,
     follow: Annotated[bool, option("--follow/--no-follow", "Wait until it is over, and print what it says.")] = True,
     test_tell: TestTellOption = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Run a suite once, now, on the running farm. Ctrl-C only stops following it (see `farm nightly status`).
 
@@ -74,10 +45,10 @@ def run(
     """
     from farm.tasks.nightly import keeper_of
 
-    settings = settings_of(state)
+    settings = settings_of(common.state)
     asked = _asked(suite, settings)
     if test_tell:
-        _test_tell(asked, settings, as_json=as_json)
+        _test_tell(asked, settings, as_json=common.as_json)
         return
     with open_ledger(settings) as ledger:
         now = time.time()
@@ -86,12 +57,12 @@ def run(
         log().print(f"night [bold]{escape(night.night_id)}[/] begins: {_extent(night)}")
         if follow:
             night = _followed(settings, ledger, night.night_id)
-    _show(night, as_json=as_json)
+    _show(night, as_json=common.as_json)
     if follow and not _is_well(night):
         raise typer.Exit(NOT_WELL)
 
 
-def schedule(suite: SuiteArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
+def schedule(suite: SuiteArgument, common: Common = HERE) -> None:
     """Let the farm run a suite by the `schedule` in its file. The farm reads the file again before each night. Whom the
     suite tells is checked now.
 
@@ -100,50 +71,43 @@ def schedule(suite: SuiteArgument, state: StateOption = None, as_json: JsonOptio
     from orchestrator import acts
     from orchestrator.nightly.schedule import FORM, following
 
-    asked = _asked(suite, settings_of(state))
+    asked = _asked(suite, settings_of(common.state))
     if asked.schedule is None:
         raise SpecError(f"{suite}: it has no `schedule`", remedy=f"give one: {FORM}")
     body, first = asked.model_dump_json().encode(), following(asked.schedule, time.time())
-    with open_site(settings_of(state), new=True) as site:
+    with open_site(settings_of(common.state), new=True) as site:
         file = str(suite.absolute())
         done = acts.nights.schedule_suite(site, user_by(COMMAND_LINE), asked.name, file, asked.schedule, body, first)
-    show_done(done, as_json=as_json)
+    show_done(done, as_json=common.as_json)
 
 
-def unschedule(
-    name: Annotated[str, argument("NAME", "Name of a suite.")],
-    state: StateOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def unschedule(name: Annotated[str, argument("NAME", "Name of a suite.")], common: Common = HERE) -> None:
     """Stop running a suite by its schedule. The results of its nights are kept.
 
     Example: `farm nightly unschedule nightly`
     """
     from orchestrator import acts
 
-    with open_site(settings_of(state)) as site:
-        show_done(acts.nights.unschedule_suite(site, user_by(COMMAND_LINE), name), as_json=as_json)
+    with open_site(settings_of(common.state)) as site:
+        show_done(acts.nights.unschedule_suite(site, user_by(COMMAND_LINE), name), as_json=common.as_json)
 
 
 def status(
     night: Annotated[
         str | None, argument("[SUITE|NIGHT]", "Name of a suite (its newest night), or a night's id.")
     ] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Show what a night found, or its progress; default: the newest night. Needs no running farm.
 
     Example: `farm nightly status nightly --json`
     """
-    with open_ledger(settings_of(state)) as ledger:
-        _show(_found(ledger, night), as_json=as_json)
+    with open_ledger(settings_of(common.state)) as ledger:
+        _show(_found(ledger, night), as_json=common.as_json)
 
 
-def listed(
-    suite: Annotated[str | None, argument("[SUITE]", "Only nights of this suite.")] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+def list_(
+    suite: Annotated[str | None, argument("[SUITE]", "Only nights of this suite.")] = None, common: Common = HERE
 ) -> None:
     """List nights, the newest first, and the suites that run by themselves.
 
@@ -152,20 +116,20 @@ def listed(
     from orchestrator.nightly.schedule import following
     from orchestrator.report.listing import Listing
 
-    with open_ledger(settings_of(state)) as ledger:
+    with open_ledger(settings_of(common.state)) as ledger:
         nights = [_read(text.body) for text in ledger.nights.of(suite, limit=SHOWN)]
         schedules = [each for each in ledger.nights.schedules() if suite in (None, each.suite)]
     told = [
         {"suite": each.suite, "file": each.file, "cron": each.cron, "next": following(each.cron, time.time())}
         for each in schedules
     ]
-    if as_json:
+    if common.as_json:
         print_json({"nights": [data_of(night) for night in nights], "schedules": told})
         return
     rows = [(escape(night.night_id), _word(night), escape(_tail(night))) for night in nights]
     out().print(Listing(("night", "outcome", "found"), rows) if rows else "no night was run yet")
     for each in told:
-        out().print(f"{each['suite']} runs by itself ({each['cron']}), next at {_moment(float(str(each['next'])))}")
+        out().print(f"{each['suite']} runs by itself ({each['cron']}), next at {day(float(str(each['next'])))}")
 
 
 def _asked(suite: Path, settings: Settings) -> Suite:
@@ -285,5 +249,10 @@ def _tail(night: Night) -> str:
     return headline(night).partition(": ")[2] + "".join(f"; {text}" for text in night.problems[:1])
 
 
-def _moment(at: float) -> str:
-    return datetime.fromtimestamp(at).isoformat(" ", "minutes")
+group = group_of(
+    "nightly",
+    (run, schedule, unschedule, status, list_),
+    "Compare two sides of a suite on the same phones, once (`farm nightly SUITE.yaml`) or every night by its "
+    "schedule.\n\nExample: `farm nightly suite.yaml`, `farm nightly schedule suite.yaml` (`--state DIR`, `--json`)",
+    implied=lambda word: word == "--test-tell" or is_yaml(word),
+)

@@ -5,30 +5,16 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
 from rich.markup import escape
 
 from farm.access import settings_of
-from farm.cli.output import JsonOption, StateOption, argument, day, do, option, say, show_done, show_every
+from farm.cli.output import HERE, Common, argument, day, do, group_of, option, say, show_done, show_every
 from farm.doors import experiment_or_job, open_door
 from orchestrator.model.rights import Link
 
 from .tokens import ends
 
-group = typer.Typer(
-    name="links",
-    help="Create, list and revoke public links: anybody who has one reads a report, comparison, night, or job's story."
-    "\n\nExample: `farm links list` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
 DAYS, DAY_S = 30.0, 86_400.0
-
-
-def register(app: typer.Typer) -> None:
-    group.command("list")(listed)
-    group.command()(create)
-    group.command()(revoke)
-    app.add_typer(group, rich_help_panel="The farm")
 
 
 def create(
@@ -42,8 +28,7 @@ def create(
     ],
     days: Annotated[float, option("--days N", "Days until it ends; a year at most.", min=0)] = DAYS,
     note: Annotated[str, option("--note TEXT", "Whom it is for.")] = "",
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Make a link that anybody may read by, without an account, and print it. It is shown this once.
 
@@ -54,37 +39,43 @@ def create(
     from farm import endpoints
     from orchestrator import acts
 
-    settings = settings_of(state)
-    with open_door(state) as door:
+    settings = settings_of(common.state)
+    with open_door(common.state) as door:
         meant = ",".join(experiment_or_job(door, each) for each in target.split(","))
         done = door.act(acts.links.create_link, meant, time.time() + days * DAY_S, note)
     link = endpoints.address_of(settings) + done.data["path"]
-    show_done(done, as_json=as_json, once=link, link=link)
+    show_done(done, as_json=common.as_json, once=link, link=link)
     if meant.startswith("suite:"):
         say(f"a badge for a README: {link}/badge.svg; a feed: {link}/feed.atom")
 
 
 def revoke(
-    link: Annotated[str, argument("ID", "Its id, as `farm links list` says it.")],
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    link: Annotated[str, argument("ID", "Its id, as `farm links list` says it.")], common: Common = HERE
 ) -> None:
     """Let a link lead nowhere, at once.
 
     Example: `farm links revoke 3f9c1a2b`
     """
-    do("revoke link", link, state=state, as_json=as_json)
+    do("revoke link", link, common=common)
 
 
-def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
+def list_(common: Common = HERE) -> None:
     """List links: to what, who made each, until when, when it was used last. Their secrets are nowhere.
 
     Example: `farm links list --json`
     """
     heads = ("id", "to", "project", "made by", "ends", "used", "note")
-    show_every("/links", heads, _row, state=state, as_json=as_json, none="there is no public link")
+    show_every("/links", heads, _row, common=common, none="there is no public link")
 
 
 def _row(each: Link) -> tuple[str, ...]:
     of = (each.id, escape(each.target), escape(each.project), escape(each.who))
     return (*of, ends(each), day(each.used_at) or "never", escape(each.note))
+
+
+group = group_of(
+    "links",
+    (list_, create, revoke),
+    "Create, list and revoke public links: anybody who has one reads a report, comparison, night, or job's story."
+    "\n\nExample: `farm links list` (`--state DIR`, `--json`)",
+)

@@ -12,11 +12,6 @@ from pydantic import SecretStr
 from farm.cli.output import JsonOption, argument, ask_secret, log, option, print_json
 
 
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="People")(login)
-    app.command(rich_help_panel="People")(logout)
-
-
 def login(
     url: Annotated[str, argument("URL", "Address of the farm, as `farm web --listen` prints it.")],
     from_input: Annotated[

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, argument, do, option, show_every
+from farm.cli.output import HERE, Common, argument, do, group_of, option, show_every
 
 if TYPE_CHECKING:
     from dashboards.answers.answers import ProjectNow
@@ -21,20 +20,6 @@ StorageOption = Annotated[
     float | None, option("--storage-gib NUMBER", "What its files and records may take; 0: no limit.")
 ]
 
-group = typer.Typer(
-    name="projects",
-    help="Add and list projects, which own experiments and in which people have roles."
-    "\n\nExample: `farm projects list` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
-
-
-def register(app: typer.Typer) -> None:
-    group.command("list")(listed)
-    group.command()(add)
-    group.command("set")(set_)
-    app.add_typer(group, rich_help_panel="The farm")
-
 
 def add(
     name: Annotated[str, argument("NAME", "Its name.")],
@@ -43,14 +28,13 @@ def add(
     phone_hours: HoursOption = None,
     waiting: WaitingOption = None,
     storage: StorageOption = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Add a project. `farm run --project NAME` submits to it.
 
     Example: `farm projects add vision --note "models of cameras"`
     """
-    do("add project", name, note, share, phone_hours, waiting, storage, state=state, as_json=as_json)
+    do("add project", name, note, share, phone_hours, waiting, storage, common=common)
 
 
 def set_(
@@ -60,26 +44,33 @@ def set_(
     phone_hours: HoursOption = None,
     waiting: WaitingOption = None,
     storage: StorageOption = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Change the share or the limits of a project. What is not given stays as it was.
 
     Example: `farm projects set vision --share 2 --phone-hours 40`
     """
-    do("set project", name, note, share, phone_hours, waiting, storage, state=state, as_json=as_json)
+    do("set project", name, note, share, phone_hours, waiting, storage, common=common)
 
 
-def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
+def list_(common: Common = HERE) -> None:
     """List the projects with their members, their shares and what they use of their limits: phone-hours of this week,
     jobs that wait, GiB of files and records. `common` has the experiments that name no other.
 
     Example: `farm projects list --json`
     """
     columns = ("project", "members", "share", "hours", "jobs that wait", "GiB kept", "note")
-    show_every("/projects", columns, _row, state=state, as_json=as_json)
+    show_every("/projects", columns, _row, common=common)
 
 
 def _row(each: ProjectNow) -> tuple[str, ...]:
     members = ", ".join(f"{who} ({role})" for who, role in each.members.items())
     return (escape(each.name), escape(members), f"{each.terms.share:g}", *each.uses.values(), escape(each.note))
+
+
+group = group_of(
+    "projects",
+    (list_, add, set_),
+    "Add and list projects, which own experiments and in which people have roles."
+    "\n\nExample: `farm projects list` (`--state DIR`, `--json`)",
+)

@@ -5,28 +5,14 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
 from rich.markup import escape
 
-from farm.cli.output import JsonOption, StateOption, argument, day, do, option, show_list
+from farm.cli.output import HERE, Common, argument, day, do, group_of, option, show_list
 from farm.doors import open_door
 from orchestrator.model.people import Role
 from orchestrator.model.rights import Link, Token
 
-group = typer.Typer(
-    name="tokens",
-    help="Make, list and revoke the tokens that people and programs show to the farm's API."
-    "\n\nExample: `farm tokens list` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
 DAYS, DAY_S = 90.0, 86_400.0
-
-
-def register(app: typer.Typer) -> None:
-    group.command("list")(listed)
-    group.command()(create)
-    group.command()(revoke)
-    app.add_typer(group, rich_help_panel="The farm")
 
 
 def create(
@@ -35,33 +21,28 @@ def create(
     project: Annotated[str, option("--project NAME", "The project in which alone it counts.", show_default="all")] = "",
     days: Annotated[float, option("--days N", "Days until it expires; 0: never.", min=0)] = DAYS,
     note: Annotated[str, option("--note TEXT", "What it is for.")] = "",
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Make a token for a person or program, and print it. It is shown this once: the farm keeps its hash alone.
 
     Example: `farm tokens create ci --most submit --project vision --days 30`
     """
     until = time.time() + days * DAY_S if days else None
-    do("create token", name, most, project, until, note, state=state, as_json=as_json, once="token")
+    do("create token", name, most, project, until, note, common=common, once="token")
 
 
 def revoke(
-    token: Annotated[str, argument("ID", "Its id, as `farm tokens list` says it.")],
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    token: Annotated[str, argument("ID", "Its id, as `farm tokens list` says it.")], common: Common = HERE
 ) -> None:
     """Let a token count no more, at once.
 
     Example: `farm tokens revoke 3f9c1a2b`
     """
-    do("revoke token", token, state=state, as_json=as_json)
+    do("revoke token", token, common=common)
 
 
-def listed(
-    name: Annotated[str, argument("[NAME]", "Whose tokens.", show_default="all")] = "",
-    state: StateOption = None,
-    as_json: JsonOption = False,
+def list_(
+    name: Annotated[str, argument("[NAME]", "Whose tokens.", show_default="all")] = "", common: Common = HERE
 ) -> None:
     """List tokens: whose, what each lets them do, until when, when it was used last. Their texts are nowhere.
 
@@ -69,10 +50,10 @@ def listed(
     """
     from dashboards.answers import answers
 
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         found = [each for each in door.every(answers.tokens) if name in ("", each.person)]
     heads = ("id", "who", "at most", "project", "ends", "used", "note")
-    show_list(found, heads, _row, as_json=as_json, none="there is no token")
+    show_list(found, heads, _row, as_json=common.as_json, none="there is no token")
 
 
 def _row(each: Token) -> tuple[str, ...]:
@@ -85,3 +66,11 @@ def ends(token: Token | Link) -> str:
     if token.revoked_at:
         return f"revoked {day(token.revoked_at)}"
     return day(token.ends_at) or "never"
+
+
+group = group_of(
+    "tokens",
+    (list_, create, revoke),
+    "Make, list and revoke the tokens that people and programs show to the farm's API."
+    "\n\nExample: `farm tokens list` (`--state DIR`, `--json`)",
+)

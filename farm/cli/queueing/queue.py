@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from farm.access import open_ledger, settings_of
 from farm.cli.measured import find_measured
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, option, out, print_json, say, write_whole
+from farm.cli.output import HERE, Common, argument, group_of, is_yaml, option, out, print_json, say, write_whole
 from orchestrator.model.errors import Unsupported
 
 from .tables import runs_table, show_kept
@@ -24,36 +23,10 @@ if TYPE_CHECKING:
 
 SHOWN = 30
 MOST_LOAD = 10.0
-
-
-class _Queue(TyperGroup):
-    """`farm queue SPEC` is `farm queue run SPEC`."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in self.commands and Path(args[0]).suffix in (".yaml", ".yml"):
-            args = ["run", *args]
-        return super().resolve_command(ctx, args)
-
-
-group = typer.Typer(
-    name="queue",
-    cls=_Queue,
-    help="Queueing experiments with phones as servers: in virtual time (`farm queue SPEC.yaml --simulate`), or on the "
-    "devices of this host (`farm queue SPEC.yaml`), whose runs are kept.\n\nExample: "
-    "`farm queue rack.yaml --simulate`, `farm queue list`, `farm queue show latest` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
 RunArgument = Annotated[str, argument("RUN", "Id of a run, the name of an experiment (its newest), or `latest`.")]
 
 
 HtmlOption = Annotated[Path | None, option("--html FILE", "Write an HTML report with figures and charts.")]
-
-
-def register(app: typer.Typer) -> None:
-    group.command()(run)
-    group.command("list")(listed)
-    group.command()(show)
-    app.add_typer(group, rich_help_panel=EXPERIMENTS)
 
 
 def run(
@@ -69,8 +42,7 @@ def run(
         str | None, option("--policies NAMES", "Run under each of these policies: fifo,jsq,edf.")
     ] = None,
     html: HtmlOption = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Run a queueing experiment: requests arrive, a policy says which server serves which, and latency is measured.
 
@@ -92,23 +64,21 @@ def run(
     used: list[TimesUsed] = []
     bodies: list[Body] = []
     if loaded.asks_the_ledger:
-        loaded, used, bodies = _from_ledger(loaded, state, learn=simulate)
+        loaded, used, bodies = _from_ledger(loaded, common.state, learn=simulate)
     loads = _shares(rates) if rates is not None else []
     names = [name.strip() for name in policies.split(",")] if policies is not None else []
     if not simulate:
         if names or html is not None:
             raise Unsupported("--policies and --html are of simulations", remedy="add --simulate")
-        run_live(loaded, state, as_json, loads=loads, capacity=capacity)
+        run_live(loaded, common.state, common.as_json, loads=loads, capacity=capacity)
     elif html is not None:
-        write_report(loaded, html, as_json, loads=loads, policies=names)
+        write_report(loaded, html, common.as_json, loads=loads, policies=names)
     else:
-        run_simulation(loaded, (used, bodies), as_json, loads=loads, policies=names, capacity=capacity)
+        run_simulation(loaded, (used, bodies), common.as_json, loads=loads, policies=names, capacity=capacity)
 
 
-def listed(
-    name: Annotated[str | None, argument("[NAME]", "Only runs of this experiment.")] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+def list_(
+    name: Annotated[str | None, argument("[NAME]", "Only runs of this experiment.")] = None, common: Common = HERE
 ) -> None:
     """List the queueing experiments that ran on devices, the newest first.
 
@@ -116,9 +86,9 @@ def listed(
     """
     from orchestrator.queueing.kept import list_runs
 
-    with open_ledger(settings_of(state)) as ledger:
-        runs = list_runs(ledger, name, None if as_json else SHOWN)
-    if as_json:
+    with open_ledger(settings_of(common.state)) as ledger:
+        runs = list_runs(ledger, name, None if common.as_json else SHOWN)
+    if common.as_json:
         print_json({"runs": runs})
     else:
         out().print(runs_table(runs) if runs else "no queueing experiment ran on devices yet")
@@ -128,8 +98,7 @@ def show(
     run_id: RunArgument = "latest",
     html: HtmlOption = None,
     parquet: Annotated[Path | None, option("--parquet FILE", "Write all requests, one per row.")] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Show a queueing experiment that ran on devices: figures from its requests, servers, warnings.
 
@@ -138,10 +107,10 @@ def show(
     from farm import endpoints
     from orchestrator.queueing.kept import as_parquet, read_run
 
-    settings = settings_of(state)
+    settings = settings_of(common.state)
     with open_ledger(settings) as ledger:
         if html is None and parquet is None:
-            show_kept(ledger, run_id, as_json)
+            show_kept(ledger, run_id, common.as_json)
             return
         read = read_run(ledger, run_id)
     files = []
@@ -149,7 +118,7 @@ def show(
         files.append(write_whole(html, _page(read, endpoints.pages_of(settings.state)), "--html"))
     if parquet is not None:
         files.append(write_whole(parquet, as_parquet(read), "--parquet"))
-    if as_json:
+    if common.as_json:
         print_json({"id": read.row.id, "files": files})
     for path in files:
         say(f"written: {path}")
@@ -199,3 +168,13 @@ def _shares(text: str) -> list[float]:
             f"{text!r}: expected shares up to {MOST_LOAD:g}, such as 0.3,0.5", param_hint="--rates"
         )
     return found
+
+
+group = group_of(
+    "queue",
+    (run, list_, show),
+    "Queueing experiments with phones as servers: in virtual time (`farm queue SPEC.yaml --simulate`), or on the "
+    "devices of this host (`farm queue SPEC.yaml`), whose runs are kept.\n\nExample: "
+    "`farm queue rack.yaml --simulate`, `farm queue list`, `farm queue show latest` (`--state DIR`, `--json`)",
+    implied=is_yaml,
+)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from farm.cli.output import out, print_json, say
+from farm.cli.output import day, out, print_json, say
 
 if TYPE_CHECKING:
     from orchestrator.ledger import Ledger
@@ -149,7 +148,7 @@ def runs_table(runs: list[dict[str, Any]]) -> Listing:
     heads: list[Head | str] = ["run", "began", "source", "policy", *numbers]
     rows = [
         (
-            escape(each["id"]), time.strftime("%Y-%m-%d %H:%M", time.localtime(each["began_at"])), each["source"],
+            escape(each["id"]), day(each["began_at"]), each["source"],
             escape(str(each["policy"])), str(each["requests"]), _number(each["throughput_per_s"]),
             *(_number(each["sojourn_s"][part], MS_PER_S) for part in ("mean", "p99")),
         )

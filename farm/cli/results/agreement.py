@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.text import Text
 
 from farm.access import LATEST, labels_of, open_ledger, settings_of
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.explain import hint
 from farm.cli.measured import find_measured
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, option, out, print_json
+from farm.cli.output import HERE, Common, log, option, out, print_json
 from orchestrator.model.errors import NoData
 
 if TYPE_CHECKING:
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
     from orchestrator.ledger import ExperimentRow
 
 HOW = "docs/howto/agreement-of-predictions.md"
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(agreement)
 
 
 def agreement(
@@ -38,8 +33,7 @@ def agreement(
     changed: Annotated[
         int, option("--changed N", "Number of changed examples to show; --json prints all.", min=0)
     ] = 10,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Print for how many examples of a set all configurations and devices predict the same class, and how many are
     right.
@@ -50,7 +44,7 @@ def agreement(
     """
     from orchestrator.analysis.agreement import agreements
 
-    settings = settings_of(state)
+    settings = settings_of(common.state)
     with open_ledger(settings) as ledger:
         row = find_measured(ledger, experiment)
         if row.experiment.workload.dataset is None:
@@ -58,7 +52,7 @@ def agreement(
         cells = ledger.cells(row.id)
         labels = labels_of(settings, row.experiment)
         found = agreements(ledger.figures(row.id, ["predictions"]), cells, row.experiment, labels, base)
-    if as_json:
+    if common.as_json:
         print_json({"experiment": row.id, "finished": row.finished, "agreements": found})
     else:
         _show(row, found, changed)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 
 from farm.access import LATEST, open_ledger, settings_of
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.explain import hint
 from farm.cli.measured import find_measured
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, option, out, print_json, say
+from farm.cli.output import HERE, Common, log, option, out, print_json, say
 from orchestrator.model.errors import NoData
 
 from .pairs import WhereOption, where_of
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
     from orchestrator.model.choices import Choices
 
 LAYER = "layer"
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(best)
 
 
 def best(
@@ -39,8 +34,7 @@ def best(
         Path | None,
         option("--output, -o FILE", "Write the best and the worst value of each layer into a choices file."),
     ] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Print for each group the fastest value of an axis, its ratio to the second, and whether the data resolve it.
 
@@ -52,7 +46,7 @@ def best(
     from orchestrator.analysis.best import choose, measured_layers, measured_runs, to_choices
 
     columns = [name.strip() for name in per.split(",") if name.strip()]
-    with open_ledger(settings_of(state)) as ledger:
+    with open_ledger(settings_of(common.state)) as ledger:
         row = find_measured(ledger, experiment)
         cells = ledger.cells(row.id)
         if LAYER in columns:
@@ -64,7 +58,7 @@ def best(
     found = choose(measured, columns, axis, where_of(where), watched=row.experiment.sampling.is_watched)
     if output is not None:
         _write(output, to_choices(found, f"farm best of {row.id}: {axis} with the least and the greatest time"), found)
-    if as_json:
+    if common.as_json:
         print_json(found)
     else:
         _show(found, columns, axis)

@@ -6,17 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
-from farm.cli.output import EXPERIMENTS, JsonOption, argument, counted, log, option, out, print_json
+from farm.cli.output import JsonOption, argument, counted, log, option, out, print_json
 from orchestrator.model import quantity
 from orchestrator.model.errors import ModelFileError
 
 ChannelsWord = Literal["rgb", "bgr", "gray"]
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(dataset)
 
 
 def dataset(

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from farm.cli.explain import hint
-from farm.cli.output import EXPERIMENTS, JsonOption, log, option, out, print_json, write_whole
+from farm.cli.output import JsonOption, log, option, out, print_json, write_whole
 
 if TYPE_CHECKING:
     from orchestrator.exchange.power_traces import Recording, Told
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 POWERS = ("baseline_power_w", "load_power_w", "net_power_w")
 ENERGY = "energy_per_inference_j"
 TITLES = {"baseline_power_w": "baseline", "load_power_w": "load", "net_power_w": "net: load - baseline"}
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(energy)
 
 
 def energy(

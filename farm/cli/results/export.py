@@ -13,7 +13,7 @@ import typer
 from farm.access import LATEST
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.measured import find_results, tell_pruned
-from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, option, print_json
+from farm.cli.output import HERE, STANDARD_OUTPUT, Common, log, option, print_json
 from farm.doors import open_door
 from orchestrator.model.errors import SetupError
 from orchestrator.model.quantity import counted
@@ -22,10 +22,6 @@ from .bundles import BundleOption, LabOption, ModelsOption, write_bundle
 
 Form = Literal["parquet", "csv", "json"]
 What = Literal["samples", "layers", "power", "predictions", "tokens"]
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(export)
 
 
 def export(
@@ -48,8 +44,7 @@ def export(
     bundle: BundleOption = None,
     lab: LabOption = None,
     models: ModelsOption = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Write one row per sample or prediction, with device, source, axes, block, attempt, phase and outcome.
 
@@ -63,15 +58,15 @@ def export(
     if bundle is not None:
         if form or what or output:
             raise typer.BadParameter("a bundle has all: give no --format, --what and --output", param_hint="--bundle")
-        write_bundle(experiment, bundle, lab, state, models=models, as_json=as_json)
+        write_bundle(experiment, bundle, lab, common.state, models=models, as_json=common.as_json)
         return
     ending = Path(output or "").suffix.removeprefix(".").lower()
     kind: Form = form if form is not None else "csv" if ending == "csv" else "json" if ending == "json" else "parquet"
-    if output == STANDARD_OUTPUT and (as_json or (kind == "parquet" and sys.stdout.isatty())):
+    if output == STANDARD_OUTPUT and (common.as_json or (kind == "parquet" and sys.stdout.isatty())):
         raise typer.BadParameter(
             "standard output takes no --json beside, a terminal csv and json alone", param_hint="--output"
         )
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         experiment_id = find_results(door, experiment)
         tell_pruned(door.pruned(experiment_id))
         if output == STANDARD_OUTPUT:
@@ -79,7 +74,7 @@ def export(
             return
         write = partial(door.table, experiment_id, kind, what)
         path, made, count = _into(output, lambda rows: f"{experiment_id}-{rows}.{kind}", write)
-    if as_json:
+    if common.as_json:
         print_json({"experiment": experiment_id, "file": path, "format": kind, "what": made, "rows": count})
     log().print(f"{counted(count, 'row')} of {experiment_id} written to {path}", soft_wrap=True)
 

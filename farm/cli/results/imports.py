@@ -9,31 +9,14 @@ from typing import Annotated
 import typer
 
 from farm.access import COMMAND_LINE, open_site, settings_of, user_by
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, argument, log, option, out, print_json
+from farm.cli.output import HERE, Common, argument, group_of, log, option, out, print_json
 
 from .bundles import BundleOption, read_bundle
 
-group = typer.Typer(
-    name="import",
-    help="Import measurements of others into the ledger, marked as imports: a table, or (`--bundle`) an "
-    "experiment of another lab. The hashes of a bundle tell a broken copy, and no forger: take it from whom you trust."
-    "\n\n"
-    "Example: `farm import samples logs.csv`, `farm import --bundle first.zip` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
 
-
-def register(app: typer.Typer) -> None:
-    group.command()(samples)
-    app.add_typer(group, rich_help_panel=EXPERIMENTS)
-
-
-@group.callback(invoke_without_command=True)
-def _group(
-    context: typer.Context, bundle: BundleOption = None, state: StateOption = None, as_json: JsonOption = False
-) -> None:
+def whole(context: typer.Context, bundle: BundleOption = None, common: Common = HERE) -> None:
     if bundle is not None and context.invoked_subcommand is None:
-        read_bundle(bundle, state, as_json=as_json)
+        read_bundle(bundle, common.state, as_json=common.as_json)
     elif bundle is not None or context.invoked_subcommand is None:
         raise typer.BadParameter("give `--bundle FILE`, or `samples FILE.csv`", param_hint="--bundle")
 
@@ -41,8 +24,7 @@ def _group(
 def samples(
     table: Annotated[Path, argument("FILE.csv", "Columns device, network, layer, backend, precision, sample_ms.")],
     name: Annotated[str | None, option("--name NAME", "Name of the experiment.", show_default="the file's")] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Import time samples that were measured elsewhere, one per row; needs no running farm.
 
@@ -54,9 +36,9 @@ def samples(
     from orchestrator import acts
     from orchestrator.report.wording import counted
 
-    with open_site(settings_of(state), new=True) as site:
+    with open_site(settings_of(common.state), new=True) as site:
         found = acts.importing.import_samples(site, user_by(COMMAND_LINE), table, _checked(name)).table
-    if as_json:
+    if common.as_json:
         data = asdict(found)
         print_json({"experiment": data.pop("experiment_id"), **data})
         return
@@ -85,3 +67,15 @@ def _checked(name: str | None) -> str | None:
         return TypeAdapter(Name).validate_python(name)
     except ValidationError as e:
         raise typer.BadParameter(problem.describe(e.errors()[0]), param_hint="--name") from None
+
+
+group = group_of(
+    "import",
+    (samples,),
+    "Import measurements of others into the ledger, marked as imports: a table, or (`--bundle`) an "
+    "experiment of another lab. The hashes of a bundle tell a broken copy, and no forger: take it from whom you trust."
+    "\n\n"
+    "Example: `farm import samples logs.csv`, `farm import --bundle first.zip` (`--state DIR`, `--json`)",
+    bare=whole,
+    no_args_is_help=True,
+)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.access import open_database, settings_of
-from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, option, print_json
+from farm.cli.output import HERE, STANDARD_OUTPUT, Common, group_of, log, option, print_json
 from orchestrator.model.errors import SetupError
 from orchestrator.model.quantity import counted
 
@@ -33,22 +33,6 @@ PROMTOOL_S = 3600.0
 SCRAPED = ("job=pocketfarm", "instance=127.0.0.1:9464")
 """Labels that Prometheus gives to what it scrapes by `dashboards/prometheus.yml` and `dashboards/targets.yml`."""
 FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"]
-group = typer.Typer(
-    name="metrics",
-    help="Write telemetry of records into Prometheus. Needs no running farm.\n\n"
-    "Example: `farm metrics backfill --tsdb .farm/prometheus` (`--state DIR`, `--json`)",
-    no_args_is_help=True,
-)
-
-
-def register(app: typer.Typer) -> None:
-    group.command()(backfill)
-    app.add_typer(group, rich_help_panel=EXPERIMENTS)
-
-
-@group.callback()
-def _group() -> None:
-    """A callback keeps the command's name although it is the only one."""
 
 
 def backfill(
@@ -73,8 +57,7 @@ def backfill(
     ] = None,
     tsdb: Annotated[Path | None, option("--tsdb DIR", "Data folder of a Prometheus, which gets the blocks.")] = None,
     promtool: Annotated[str, option("--promtool PATH", "Path of promtool, which makes the blocks.")] = "promtool",
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Write the telemetry that phones sampled in their blocks as OpenMetrics text; with --tsdb into a Prometheus.
 
@@ -88,16 +71,16 @@ def backfill(
 
     if output is None and tsdb is None:
         output = STANDARD_OUTPUT
-    if output == STANDARD_OUTPUT and as_json:
+    if output == STANDARD_OUTPUT and common.as_json:
         raise typer.BadParameter("standard output takes no --json beside", param_hint="--output")
     labels = dict(map(_label, label or SCRAPED))
     tool = _tool(promtool, tsdb) if tsdb else ""
     first, last = _seconds(since, 0.0), _seconds(until, time.time() + HEAD_S)
     ended_before = time.time() - HEAD_S if tsdb else float("inf")
-    with open_database(settings_of(state)) as database, log().status("reading"):
+    with open_database(settings_of(common.state)) as database, log().status("reading"):
         found = merged(_records(database, first, last, device), labels, ended_before)
     count = _write(found, output, tsdb, tool)
-    if as_json:
+    if common.as_json:
         print_json(
             {"records": found.records, "samples": count, "without_clock": found.without_clock, "too_new": found.too_new}
         )
@@ -174,3 +157,11 @@ def _tell(found: Backfill, count: int) -> None:
         log().print(f"left out: {left} (of older workers)", soft_wrap=True)
     if found.too_new:
         log().print(f"left out: {counted(found.too_new, 'record')} of the last 3 h: run it again later", soft_wrap=True)
+
+
+group = group_of(
+    "metrics",
+    (backfill,),
+    "Write telemetry of records into Prometheus. Needs no running farm.\n\n"
+    "Example: `farm metrics backfill --tsdb .farm/prometheus` (`--state DIR`, `--json`)",
+)

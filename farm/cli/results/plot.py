@@ -5,18 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from farm.access import LATEST, open_ledger, settings_of
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.measured import find_measured
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, option, print_json
+from farm.cli.output import HERE, Common, log, option, print_json
 
 from .results import gather
-
-
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(plot)
 
 
 def plot(
@@ -25,8 +19,7 @@ def plot(
     metric: Annotated[
         str, option("--metric NAME", "latency, p90, energy, memory, setup, throughput, generated tokens ...")
     ] = "latency",
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Draw a figure for a paper: a dot with its whole interval for each device, by backend. Needs no running farm.
 
@@ -37,11 +30,11 @@ def plot(
     from orchestrator.report import export
     from orchestrator.report.charts import paper
 
-    settings = settings_of(state)
+    settings = settings_of(common.state)
     with open_ledger(settings) as ledger:
         content = gather(settings, ledger, find_measured(ledger, experiment), layers=False)
     drawn = paper.draw(export.as_data(content)["summaries"], metric, content.experiment.name)
     written = paper.save(drawn, output)
-    if as_json:
+    if common.as_json:
         print_json({"experiment": content.experiment_id, "file": written, "metric": metric, "caption": drawn.caption})
     log().print(f"drawn into {written}: {drawn.caption}", markup=False)

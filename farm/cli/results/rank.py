@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from farm.access import open_ledger, settings_of
-from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, option, out, print_json, say
+from farm.cli.output import HERE, Common, log, option, out, print_json, say
 
 from .pairs import WhereOption, where_of
 
@@ -17,15 +17,10 @@ if TYPE_CHECKING:
 COLUMNS = ("device", "phone", "model", "engine", "version", "backend", "precision")
 
 
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(rank)
-
-
 def rank(
     where: WhereOption = None,
     by: Annotated[Literal["latency", "energy"], option("--by", "Figure by which rows are sorted.")] = "latency",
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Rank engines by device and model: the newest figure of each engine, version, backend and precision.
 
@@ -40,14 +35,14 @@ def rank(
     wanted = where_of(where)
     if unknown := wanted.keys() - set(COLUMNS):
         raise typer.BadParameter(f"{min(unknown)!r} is none of {', '.join(COLUMNS)}", param_hint="--where")
-    with open_ledger(settings_of(state)) as ledger, log().status("reading") as status:
+    with open_ledger(settings_of(common.state)) as ledger, log().status("reading") as status:
         rows, total = ledger.listed.experiments(0, NEWEST)
         found: list[Ranked] = []
         for number, row in enumerate(rows, 1):
             status.update(f"{row.id} ({number} of {len(rows)})")
             found += ranked_in(ledger, row)
     told = ranking(found, wanted, by_energy=by == "energy")
-    if as_json:
+    if common.as_json:
         print_json(told)
     else:
         _show(told)

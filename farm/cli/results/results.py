@@ -6,24 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from farm.access import LATEST, labels_of
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.explain import hint
 from farm.cli.measured import find_results, tell_pruned
-from farm.cli.output import (
-    EXPERIMENTS,
-    STANDARD_OUTPUT,
-    JsonOption,
-    StateOption,
-    log,
-    option,
-    out,
-    print_json,
-    say,
-    write_whole,
-)
+from farm.cli.output import HERE, STANDARD_OUTPUT, Common, log, option, out, print_json, say, write_whole
 from farm.doors import open_door
 from orchestrator.model.errors import ModelFileError
 
@@ -33,11 +20,6 @@ if TYPE_CHECKING:
     from orchestrator.system.config import Settings
 
 
-def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=EXPERIMENTS)(results)
-    app.command(rich_help_panel=EXPERIMENTS)(report)
-
-
 def results(
     experiment: ExperimentArgument = LATEST,
     raw: Annotated[
@@ -45,8 +27,7 @@ def results(
     ] = False,
     setup: Annotated[bool, option("--setup", "Show the steps of set-up: cold, warm, cached.")] = False,
     svg: Annotated[Path | None, option("--svg FILE", "Draw the table into this SVG file instead.")] = None,
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Print an experiment's results: medians, intervals, memory, exclusions, warnings. Needs no running farm.
 
@@ -55,18 +36,18 @@ def results(
     from dashboards.answers import answers
     from orchestrator.report import console, export
 
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         experiment_id = find_results(door, experiment)
         if why := door.ask(answers.unlabelled, id=experiment_id):
             say(why)
-        content = door.ask(answers.content, id=experiment_id, layers=as_json)
+        content = door.ask(answers.content, id=experiment_id, layers=common.as_json)
         records = door.records(experiment_id) if raw else None
         if raw:
             tell_pruned(door.pruned(experiment_id))
     if svg is not None:
         write_whole(svg, console.as_svg(content, f"farm results {content.experiment.name}"), "--svg")
         log().print(f"drawn into {svg}")
-    if as_json:
+    if common.as_json:
         print_json(export.as_data(content, records))
     elif svg is None:
         out().print(console.render(content, setup=setup))
@@ -78,8 +59,7 @@ def report(
     output: Annotated[Path, option("--output, -o FILE", "HTML file to write; `-` is standard output.")] = Path(
         "report.html"
     ),
-    state: StateOption = None,
-    as_json: JsonOption = False,
+    common: Common = HERE,
 ) -> None:
     """Write a self-contained HTML report with plots. Needs no running farm, and the file needs no server.
 
@@ -87,7 +67,7 @@ def report(
     """
     from dashboards.answers import answers
 
-    with open_door(state) as door:
+    with open_door(common.state) as door:
         experiment_id = find_results(door, experiment)
         tell_pruned(door.pruned(experiment_id))
         if why := door.ask(answers.unlabelled, id=experiment_id):
@@ -97,7 +77,7 @@ def report(
         sys.stdout.write(page)
         return
     written = write_whole(output, page, "-o")
-    if as_json:
+    if common.as_json:
         print_json({"experiment": experiment_id, "file": written, "results": results})
     log().print(f"report of {experiment_id} written to {written}")
 

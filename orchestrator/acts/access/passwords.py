@@ -63,11 +63,12 @@ class PasswordSet(Done):
         return [f"{self.person} has a new password; their sessions on the pages have ended"]
 
 
-def _of_person(_: Ledger, __: Actor, given: Given) -> list[Place]:
+def of_person(_: Ledger, __: Actor, given: Given) -> list[Place]:
+    """Return the place of an act on a person: in no project, and their own."""
     return [Place("", given["name"])]
 
 
-@act(Right(Role.ADMINISTER, own=Role.VIEW, of="farm"), at=_of_person)
+@act(Right(Role.ADMINISTER, own=Role.VIEW, of="farm"), at=of_person)
 def set_password(acting: Acting, name: str, password: SecretStr) -> PasswordSet:
     """Give somebody the password with which they log in on the pages. Raises UnknownName, SpecError.
 

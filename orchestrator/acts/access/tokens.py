@@ -12,6 +12,7 @@ from orchestrator.model.people import Kind, Role
 from orchestrator.model.rights import Actor, Place, Right
 
 from .kept import LASTS_S, LONGEST_S, end, minute
+from .passwords import of_person
 from .people import known
 from .projects import ADMINISTERS, check_project
 
@@ -60,12 +61,8 @@ def create_token(
     return Made(token, person, most, project, until, text)
 
 
-def _of_person(_: Ledger, __: Actor, given: Given) -> list[Place]:
-    return [Place("", given["name"])]
-
-
 @on_pages
-@act(Right(Role.ADMINISTER, own=Role.VIEW, of="farm"), at=_of_person, routed=False)
+@act(Right(Role.ADMINISTER, own=Role.VIEW, of="farm"), at=of_person, routed=False)
 def create_own_token(acting: Acting, name: str, until: float | None = None, note: str = "") -> Made:
     """Make a token of somebody with all that their roles give, until then (Unix time; None: for 30 days; a year at
     most). It has no route: a token of little right, or of few days, would beget one of more. Raises UnknownName,

@@ -38,7 +38,7 @@ def of_ratio(before: Figure | None, after: Figure | None, moved_a: float, moved_
     the level of the device does not explain it."""
     also = changed(before, after)
     side_a, side_b = _own(before, after, "a"), _own(before, after, "b")
-    known = _known(before, after)
+    known = all(each is not None and bool(each.facts_a) and bool(each.facts_b) for each in (before, after))
     around = {name: each for name, each in also.items() if name not in OF_A_SIDE}
     if known and not side_a and not side_b:
         if around:
@@ -63,7 +63,7 @@ def of_level(key: Key, size: float, place: int, levels: Levels, before: Figure |
         told = f"{sum(device)} of {len(device)} other configurations of the device moved too"
         return Blame("device", f"{told}, {sum(others)} of {len(others)} other devices did", also)
     own = {**_own(before, after, "a"), **_own(before, after, "b")}
-    if device and own and not _two_sided(after):
+    if device and own and (after is None or after.b is None):
         still = f"{len(device) - sum(device)} of {len(device)} other configurations"
         told = f"{_names(own)} of this configuration changed, and {still}"
         return Blame("candidate", f"{told} of the device did not move", also)
@@ -113,14 +113,6 @@ def _own(before: Figure | None, after: Figure | None, side: str) -> Facts:
         return {}
     found = _differ(getattr(before, f"facts_{side}"), getattr(after, f"facts_{side}"))
     return {name: each for name, each in found.items() if name in OF_A_SIDE}
-
-
-def _known(before: Figure | None, after: Figure | None) -> bool:
-    return all(each is not None and bool(each.facts_a) and bool(each.facts_b) for each in (before, after))
-
-
-def _two_sided(figure: Figure | None) -> bool:
-    return figure is not None and figure.b is not None
 
 
 def _differ(before: Mapping[str, str], after: Mapping[str, str]) -> Facts:

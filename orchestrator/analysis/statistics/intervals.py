@@ -99,7 +99,7 @@ def median_interval(values: Sequence[float], *, watched: bool = False, positive:
     n = len(values)
     if n < MIN_BLOCKS:
         return None
-    ranks = _ranks(n, _watched_level(n) if watched else LEVEL)
+    ranks = _ranks(n, (1 - WATCHED_OUT * min(1.0, n / WATCHED_BLOCKS) ** 2) if watched else LEVEL)
     low, high = _ends(values, ranks, watched=watched, positive=positive)
     return Interval(
         low=low,
@@ -141,10 +141,6 @@ def _beyond(ordered: Sequence[float], inner: int, apart: float) -> float:
     least = _ranks(len(ordered), 1 - GAP_OUT).inner
     gaps = (at for at in range(least - 1, inner) if ordered[at + 1] - ordered[at] > apart)
     return ordered[next(gaps, inner)]
-
-
-def _watched_level(n: int) -> float:
-    return 1 - WATCHED_OUT * min(1.0, n / WATCHED_BLOCKS) ** 2
 
 
 @lru_cache(maxsize=256)

@@ -31,14 +31,14 @@ def _gap(recording: Recording) -> TraceDoubt | None:
         f"pauses of more than three periods of {facts.period_s:.4g} s: {facts.pauses}; the longest, "
         f"{facts.longest_s:.4g} s, begins at {facts.longest_at_s:.4g} s"
     )
-    return _doubt(recording, TraceDoubtCode.GAP, detail)
+    return recording.doubt(TraceDoubtCode.GAP, detail)
 
 
 def _tied(recording: Recording) -> TraceDoubt | None:
     tied = recording.facts.tied
     if not tied:
         return None
-    return _doubt(recording, TraceDoubtCode.TIED_TIMES, f"{tied} readings have the time of the one before")
+    return recording.doubt(TraceDoubtCode.TIED_TIMES, f"{tied} readings have the time of the one before")
 
 
 def _negative(recording: Recording) -> TraceDoubt | None:
@@ -46,13 +46,13 @@ def _negative(recording: Recording) -> TraceDoubt | None:
     if not facts.negative:
         return None
     detail = f"{facts.negative} of {facts.readings} readings are negative"
-    return _doubt(recording, TraceDoubtCode.NEGATIVE_POWER, detail)
+    return recording.doubt(TraceDoubtCode.NEGATIVE_POWER, detail)
 
 
 def _short(recording: Recording) -> TraceDoubt | None:
     if recording.duration_s >= SHORT_S:
         return None
-    return _doubt(recording, TraceDoubtCode.SHORT_TRACE, f"it lasts {recording.duration_s:.1f} s")
+    return recording.doubt(TraceDoubtCode.SHORT_TRACE, f"it lasts {recording.duration_s:.1f} s")
 
 
 def periods_of_levels(power_w: Series) -> int:
@@ -79,8 +79,4 @@ def _several(recording: Recording) -> TraceDoubt | None:
     if count < 2:
         return None
     detail = f"each {count} readings lie on {count} levels, one after the other, as those of {count} devices do"
-    return _doubt(recording, TraceDoubtCode.SEVERAL_IN_ONE, detail)
-
-
-def _doubt(recording: Recording, code: TraceDoubtCode, detail: str) -> TraceDoubt:
-    return TraceDoubt(code=code, detail=detail, file=str(recording.path))
+    return recording.doubt(TraceDoubtCode.SEVERAL_IN_ONE, detail)

@@ -176,7 +176,7 @@ def _copies(recordings: Sequence[Recording]) -> Iterator[TraceDoubt]:
         for other in recordings[:place]:
             if one.facts == other.facts and np.array_equal(one.power_w, other.power_w):
                 detail = f"its {one.facts.readings} readings are those of {other.path}"
-                yield _doubt(one, TraceDoubtCode.SAME_READINGS, detail)
+                yield one.doubt(TraceDoubtCode.SAME_READINGS, detail)
                 break
 
 
@@ -187,15 +187,15 @@ def _of_each(recordings: Sequence[Recording]) -> Iterator[TraceDoubt]:
         readings, mean_w, worth = one.facts.readings, one.facts.plain_w, plain_mean(one).freedom + 1
         if _stood_still(one):
             detail = f"{one.facts.equal} of its {readings} readings, from {one.facts.equal_at_s:.4g} s on, are the same"
-            yield _doubt(one, TraceDoubtCode.STUCK, detail)
+            yield one.doubt(TraceDoubtCode.STUCK, detail)
         if readings >= STUCK_READINGS and float(one.power_w.min()) == float(one.power_w.max()):
-            yield _doubt(one, TraceDoubtCode.STUCK, f"all {readings} readings are {mean_w:.4g} W")
+            yield one.doubt(TraceDoubtCode.STUCK, f"all {readings} readings are {mean_w:.4g} W")
         elif worth < INDEPENDENT_READINGS:
             detail = f"its {readings} readings tell as much as {max(2, round(worth))} independent ones"
-            yield _doubt(one, TraceDoubtCode.ALIKE_READINGS, detail)
+            yield one.doubt(TraceDoubtCode.ALIKE_READINGS, detail)
         if mean_w and not low_w <= abs(mean_w) <= high_w:
             detail = f"its mean is {mean_w:.3g} W; {what} draws {low_w:g} to {high_w:g} W"
-            yield _doubt(one, TraceDoubtCode.IMPLAUSIBLE_POWER, detail)
+            yield one.doubt(TraceDoubtCode.IMPLAUSIBLE_POWER, detail)
 
 
 def _stood_still(one: Recording) -> bool:
@@ -204,7 +204,3 @@ def _stood_still(one: Recording) -> bool:
     others = (facts.readings - facts.equal) / max(1, facts.runs - 1)
     least = max(STUCK_READINGS, STUCK_SHARE * facts.readings, STUCK_TIMES * others)
     return facts.runs > 1 and facts.equal >= least
-
-
-def _doubt(recording: Recording, code: TraceDoubtCode, detail: str) -> TraceDoubt:
-    return TraceDoubt(code=code, detail=detail, file=str(recording.path))

@@ -92,6 +92,9 @@ class Recording:
     def duration_s(self) -> float:
         return self.facts.duration_s
 
+    def doubt(self, code: TraceDoubtCode, detail: str) -> TraceDoubt:
+        return TraceDoubt(code=code, detail=detail, file=str(self.path))
+
     def doubted(self, *found: TraceDoubt) -> Recording:
         return replace(self, doubts=self.doubts + found)
 

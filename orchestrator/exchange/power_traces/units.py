@@ -64,13 +64,9 @@ def parse_title(text: str) -> Title:
         return Title(name, match["unit"] if mega else plain_unit(match["unit"]), match["rest"].strip())
     for mark in ("_", "/", ","):
         name, _, unit = text.rpartition(mark)
-        if name.strip() and _is_unit(unit):
+        if name.strip() and any(plain_unit(unit) in units for units in QUANTITIES.values()):
             return Title(name.strip(), plain_unit(unit))
     return Title(text.strip(), WORDS.get(text.strip().lower(), ""))
-
-
-def _is_unit(text: str) -> bool:
-    return any(plain_unit(text) in units for units in QUANTITIES.values())
 
 
 def quantity_of(title: Title) -> str | None:

@@ -17,11 +17,11 @@ from orchestrator.ledger.incoming.imports import Beside, Last
 from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.event import Layer, Sample
 from orchestrator.model.experiment import Conditions, Experiment, Matrix, Measure, Sampling, Workload, why_taken
-from orchestrator.model.job import ForeignCell, ForeignJob
+from orchestrator.model.job import ForeignJob
 from orchestrator.model.record import Doubt, DoubtCode, Record
 
 from .columns import KNOWN, REQUIRED
-from .rows import Attempt, BlockKey, Content, gather
+from .rows import Attempt, Content, gather
 
 HOST = "import"
 TICK_S = 1e-5
@@ -84,22 +84,18 @@ def _experiment(path: Path, content: Content, name: str | None) -> Experiment:
 def _blocks(experiment_id: str, content: Content, now: float) -> Iterator[Imported]:
     """Jobs with their records, in the order of the table."""
     for index, (key, attempts) in enumerate(content.blocks.items()):
-        job = _job(experiment_id, content.cells[key.cell_id], key)
+        job = ForeignJob(
+            experiment_id=experiment_id,
+            cell=content.cells[key.cell_id],
+            block=key.block,
+            candidates=(key.device,),
+            sampling=Sampling(),
+            conditions=Conditions(),
+            measure=Measure(),
+            role=key.role,
+        )
         at, numbered = now + index * TICK_S, sorted(attempts.items())
         yield Imported(job, tuple(Tried.of(_record(job, number, attempt, at)) for number, attempt in numbered))
-
-
-def _job(experiment_id: str, cell: ForeignCell, key: BlockKey) -> ForeignJob:
-    return ForeignJob(
-        experiment_id=experiment_id,
-        cell=cell,
-        block=key.block,
-        candidates=(key.device,),
-        sampling=Sampling(),
-        conditions=Conditions(),
-        measure=Measure(),
-        role=key.role,
-    )
 
 
 def _record(job: ForeignJob, number: int, attempt: Attempt, at: float) -> Record:

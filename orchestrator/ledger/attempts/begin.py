@@ -75,7 +75,7 @@ def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list
     most = sum(1 + start.more for start in starts)
     first = count_up(connection, "token", most) - most + 1  # locked from here: no hold begins meanwhile
     held = holds.held(connection, (start.serial for start in starts))
-    rows = _waiting(connection, [start.job_id for start in starts])
+    rows = {row.id: row for row in connection.execute(_WAITING, {"these": padded([start.job_id for start in starts])})}
     starts = [start for start in starts if start.job_id in rows]
     if held:
         accounts = _accounts(connection, {rows[start.job_id].experiment for start in starts})
@@ -170,11 +170,6 @@ def _lines(connection: Connection, starts: Sequence[Start], rows: Mapping[str, A
         for number, start in enumerate(ours):
             found[start.job_id] = untried[number * part : number * part + min(part, start.more)]
     return found
-
-
-def _waiting(connection: Connection, job_ids: Sequence[str]) -> dict[str, AnyRow]:
-    """Return those of these jobs that wait, locked until the transaction ends."""
-    return {row.id: row for row in connection.execute(_WAITING, {"these": padded(job_ids)})}
 
 
 def _begin(connection: Connection, made: Sequence[Assignment], experiments: Collection[int], change: int) -> None:

@@ -63,7 +63,7 @@ _APART = set(get_args(Apart))
 def parts(figures: BlockFigures) -> dict[str, Any]:
     """The columns of a row that hold the figures."""
     return {
-        "body": _body(figures),
+        "body": _packed(figures.model_dump_json(exclude=_APART, exclude_defaults=True).encode(), WORDS),
         "per_layer": _apart(figures.per_layer),
         "predictions": _apart(figures.predictions),
         "brief": to_json(brief_of(figures)[len(COLUMNS) :], inf_nan_mode="constants").decode(),
@@ -85,11 +85,6 @@ def brief(row: AnyRow, known: dict[str, dict[str, str]]) -> Brief:
     if end > 0:
         known[text[end:]] = found.provenance
     return found
-
-
-def _body(figures: BlockFigures) -> bytes:
-    """The figures without the fields that stand apart."""
-    return _packed(figures.model_dump_json(exclude=_APART, exclude_defaults=True).encode(), WORDS)
 
 
 def _apart(part: BaseModel | None) -> bytes | None:

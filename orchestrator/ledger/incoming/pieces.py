@@ -52,7 +52,7 @@ class Pieces:
         self._jobs += job_ids
         if time.monotonic() >= self._until:
             self._commit()
-            self._rest()
+            time.sleep(REST_S)
             self._open()
 
     def end(self) -> None:
@@ -69,9 +69,6 @@ class Pieces:
         counted.come(self.connection, self._jobs)
         self._jobs.clear()
         self._transaction.__exit__(None, None, None)
-
-    def _rest(self) -> None:
-        time.sleep(REST_S)
 
     def _open(self) -> None:
         self._transaction = self._begin()

@@ -133,8 +133,12 @@ class NewsReader:
         lanes = _numbered(connection, wanted, changed)
         self._know(connection, {row.choice_id for row in lanes})
         if len(wanted) <= ONE_BY_ONE:
-            untried = [row for lane in lanes for row in _heads(connection, lane.id, self._most(lane.choice_id))]
-            again = _lanes_tried(connection, [lane.id for lane in lanes])
+            untried = [
+                row
+                for lane in lanes
+                for row in connection.execute(_HEADS, {"lane": lane.id, "most": self._most(lane.choice_id)}).all()
+            ]
+            again = list(connection.scalars(_LANES_TRIED, {"these": padded([lane.id for lane in lanes])}))
             tried = [row for lane in again for row in connection.execute(_TRIED_OF_LANE, {"lane": lane})]
         else:
             untried = [*_all_heads(connection, changed)]
@@ -262,10 +266,6 @@ _HEADS = (
 _LANES_TRIED = select(JOBS.c.lane_id).where(_TRIED, JOBS.c.lane_id.in_(_THESE)).distinct()
 
 
-def _heads(connection: Connection, lane: int, most: int) -> Sequence[AnyRow]:
-    return connection.execute(_HEADS, {"lane": lane, "most": most}).all()
-
-
 def _all_heads(connection: Connection, lanes: _Lanes) -> Sequence[AnyRow]:
     place = func.row_number().over(partition_by=JOBS.c.lane_id, order_by=JOBS.c.sequence)
     ranked = select(JOBS.c.id, place.label("place")).where(_UNTRIED, JOBS.c.lane_id.in_(lanes.ids)).subquery()
@@ -279,8 +279,3 @@ def _tried(which: ColumnElement[bool]) -> Select[tuple[object, ...]]:
 
 
 _TRIED_OF_LANE = _tried(JOBS.c.lane_id == bindparam("lane"))
-
-
-def _lanes_tried(connection: Connection, lanes: Sequence[int]) -> list[int]:
-    """Return those of these lanes in which jobs wait that were tried before."""
-    return list(connection.scalars(_LANES_TRIED, {"these": padded(lanes)}))

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.quantity import Bytes, Celsius
 
 from .affinity import Affinity
@@ -24,11 +24,10 @@ class Range(Model):
     min: float | None = None
     max: float | None = None
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Range:
+    @rule
+    def _ordered(self) -> None:
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"min {self.min} is above max {self.max}")
-        return self
 
 
 @dataclass(frozen=True)

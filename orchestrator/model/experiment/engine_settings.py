@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.event import Line
 
 from .several import flat, own_key
@@ -46,13 +46,12 @@ class Printed(Model):
     stream: Literal["stdout", "stderr"] | None = None
     """The stream that has them; both where it is not given, for JSON and CSV the standard output."""
 
-    @model_validator(mode="after")
-    def _one_place(self) -> Printed:
+    @rule
+    def _one_place(self) -> None:
         if sum(each is not None for each in (self.regex, self.path, self.column)) != 1:
             raise ValueError("give exactly one of `regex`, `path` (in JSON) and `column` (of a CSV table)")
         if self.regex is not None:
             _pattern(self.regex)
-        return self
 
     def samples(self, lines: Sequence[Line]) -> list[PrintedSample]:
         """Read the samples of one run, in the order in which they were printed. Raises Unread.

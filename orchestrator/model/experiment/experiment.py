@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from orchestrator.model.axes import ENGINE, MATRIX_AXES
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.device import Api, Precision
 
 from . import several
@@ -96,37 +96,21 @@ class Experiment(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_probe_a_value(cls, data: object) -> object:
-        """The default of `sampling.blocks` where limits are searched."""
+    def _usual_sampling(cls, data: object) -> object:
+        """The defaults of `sampling`: one probe a value where limits are searched; each example of a set once, nothing
+        before it; of one training every epoch (the agent knows better), without warm-up."""
+        if not isinstance(data, dict) or not isinstance(sampling := data.get("sampling") or {}, dict):
+            return data
+        usual: dict[str, object] = {}
         match data:
-            case {"strategy": {"limit_search": dict()}, **rest}:
-                sampling = rest.get("sampling") or {}
-                if isinstance(sampling, dict):
-                    return {**data, "sampling": {"blocks": 1, **sampling}}  # type: ignore[dict-item]
-        return data
-
-    @model_validator(mode="before")
-    @classmethod
-    def _once_through_a_set(cls, data: object) -> object:
-        """Each example once, nothing before it: the default where there is a set."""
+            case {"strategy": {"limit_search": dict()}}:
+                usual = {"blocks": 1}
         match data:
-            case {"workload": {"dataset": dict()}, **rest}:
-                sampling = rest.get("sampling") or {}
-                if isinstance(sampling, dict):
-                    return {**data, "sampling": {"warmup": 0, "samples": 1, **sampling}}  # type: ignore[dict-item]
-        return data
-
-    @model_validator(mode="before")
-    @classmethod
-    def _every_epoch_counts(cls, data: object) -> object:
-        """No warm-up, as many samples as epochs (the agent knows better), one training: the default of a training."""
-        match data:
-            case {"workload": {"training": {"epochs": int(epochs)}}, **rest}:
-                sampling = rest.get("sampling") or {}
-                if isinstance(sampling, dict):
-                    fixed = {"blocks": 1, "warmup": 0, "samples": min(max(epochs, 1), 100_000)}
-                    return {**data, "sampling": {**fixed, **sampling}}  # type: ignore[dict-item]
-        return data
+            case {"workload": {"training": {"epochs": int(epochs)}}}:
+                usual |= {"blocks": 1, "warmup": 0, "samples": min(max(epochs, 1), 100_000)}
+            case {"workload": {"dataset": dict()}}:
+                usual |= {"warmup": 0, "samples": 1}
+        return {**data, "sampling": {**usual, **sampling}} if usual else data
 
     @model_validator(mode="before")
     @classmethod
@@ -152,8 +136,8 @@ class Experiment(Model):
     def _of_a_list(cls, data: object) -> object:
         return several.listed_apart(data)
 
-    @model_validator(mode="after")
-    def _of_several(self) -> Experiment:
+    @rule
+    def _of_several(self) -> None:
         alone = {
             "matrix.network": self.matrix.network is not None,
             "strategy": self.strategy is not None,
@@ -161,15 +145,14 @@ class Experiment(Model):
         }
         if why := several.why_not(self.every_workload, alone):
             raise ValueError(f"`workload`: {why}")
-        return self
 
-    @model_validator(mode="after")
-    def _as_the_command_says(self) -> Experiment:
+    @rule
+    def _as_the_command_says(self) -> None:
         named, printed = self.workload.placeholders, self.engine.result if self.engine else None
         if self.workload.command is None:
             if printed:
                 raise ValueError("`engine.result` tells how to read a `workload.command`, and there is none")
-            return self
+            return
         counts, sampling = "samples" in named, self.sampling
         wrong = {
             "`{samples}` in the command needs `engine.result`, by which they are read": counts and printed is None,
@@ -189,15 +172,14 @@ class Experiment(Model):
             raise ValueError(why)
         for name in sorted(named & MATRIX_AXES.keys() - self.matrix.options.keys()):
             raise ValueError(f"the command has `{{{name}}}`: give its values as `matrix.{name}`")
-        return self
 
-    @model_validator(mode="after")
-    def _by_answers(self) -> Experiment:
+    @rule
+    def _by_answers(self) -> None:
         matrix = self.matrix
         if self.workload.language_model is None:
             for name in (name for name in DEFAULTS if getattr(matrix, name) is not None):
                 raise ValueError(f"matrix.{name}: a text is of a `workload.language_model`, and there is none")
-            return self
+            return
         alone = {f"matrix.{name}": getattr(matrix, name) for name in ("network", "on_cpu", "pipeline", "objects")}
         unfit = {name: values is not None for name, values in alone.items()} | {
             "sampling.frames": self.sampling.frames > 1,
@@ -209,16 +191,15 @@ class Experiment(Model):
             raise ValueError(
                 f"leave out `{field}`: with `workload.language_model` a sample is a prompt with its answer"
             )
-        return self
 
-    @model_validator(mode="after")
-    def _by_epochs(self) -> Experiment:
+    @rule
+    def _by_epochs(self) -> None:
         training, sampling = self.workload.training, self.sampling
         updates = self.matrix.updates or ("device",)
         if training is None:
             if "host" in updates:
                 raise ValueError("matrix.updates: only an experiment with `workload.training` has weights to update")
-            return self
+            return
         unfit = {
             "sampling.mode": sampling.mode != "steady",
             "sampling.frames": sampling.frames > 1,
@@ -247,13 +228,12 @@ class Experiment(Model):
         for precision in self.matrix.precision:
             if precision not in (Precision.FP32, Precision.RELAXED):
                 raise ValueError(f"matrix.precision {precision}: a training computes in fp32 or relaxed")
-        return self
 
-    @model_validator(mode="after")
-    def _by_shards(self) -> Experiment:
+    @rule
+    def _by_shards(self) -> None:
         dataset, sampling = self.workload.dataset, self.sampling
         if dataset is None:
-            return self
+            return
         unfit = {
             "sampling.mode": sampling.mode != "steady",
             "sampling.frames": sampling.frames > 1,
@@ -265,10 +245,9 @@ class Experiment(Model):
         for batch in self.matrix.batch or ():
             if dataset.shard % batch:
                 raise ValueError(f"workload.dataset.shard {dataset.shard} is no multiple of the batch {batch}")
-        return self
 
-    @model_validator(mode="after")
-    def _of_whole_inferences(self) -> Experiment:
+    @rule
+    def _of_whole_inferences(self) -> None:
         frames = self.sampling.frames
         for batch in self.matrix.batch or () if frames > 1 else ():
             if frames % batch:
@@ -277,19 +256,17 @@ class Experiment(Model):
             raise ValueError("`matrix.pipeline` needs a stream: give `sampling.frames`, e.g. `frames: 100`")
         if self.matrix.affinity is not None and self.conditions.affinity != "any":
             raise ValueError("give the cores once: as `matrix.affinity` or as `conditions.affinity`")
-        return self
 
-    @model_validator(mode="after")
-    def _of_chosen_layers(self) -> Experiment:
+    @rule
+    def _of_chosen_layers(self) -> None:
         if self.matrix.choices is not None and self.workload.choices is None:
             raise ValueError("`matrix.choices` needs a file: give `workload.choices`, which `farm best -o` writes")
-        return self
 
-    @model_validator(mode="after")
-    def _of_two_sides(self) -> Experiment:
+    @rule
+    def _of_two_sides(self) -> None:
         """A configuration of one side has its like on the other."""
         if self.sides is None:
-            return self
+            return
         for name, side in self.sides:
             for axis in side.axes:
                 listed = self.matrix.listed(axis)
@@ -305,10 +282,9 @@ class Experiment(Model):
                 raise ValueError(f"sides.{name}: {side.driver} is no driver of all backends that it runs on ({told})")
         if self.workload.dataset is not None:
             raise ValueError("`sides` and `workload.dataset` do not go together: sweep an axis, and `farm agreement`")
-        return self
 
-    @model_validator(mode="after")
-    def _of_one_strategy(self) -> Experiment:
+    @rule
+    def _of_one_strategy(self) -> None:
         others = {
             "sampling.target_interval": self.sampling.target_interval is not None,
             "sides": self.sides is not None,
@@ -318,7 +294,6 @@ class Experiment(Model):
             raise ValueError(f"`strategy` and `{field}` do not go together: leave one of them out")
         if self.strategy is not None and self.strategy.limit_search is not None:
             self._can_search(self.strategy.limit_search)
-        return self
 
     def _can_search(self, search: LimitSearch) -> None:
         if self.sampling.blocks != 1:
@@ -327,8 +302,8 @@ class Experiment(Model):
         if begin > search.most:
             raise ValueError(f"`strategy.limit_search` begins at {begin}, above `most`, which is {search.most}")
 
-    @model_validator(mode="after")
-    def _of_engines_with_files(self) -> Experiment:
+    @rule
+    def _of_engines_with_files(self) -> None:
         models = self.engine.models if self.engine else {}
         if models and (self.workload.kind not in ("onnx", "network") or self.matrix.network or self.matrix.batch):
             raise ValueError(
@@ -338,10 +313,9 @@ class Experiment(Model):
         engines = {*(self.matrix.engine or ()), *(str(side.axes.get(ENGINE.name)) for _, side in self.sides or ())}
         if why := several.why_no_models(models, engines, self.every_workload):
             raise ValueError(why)
-        return self
 
-    @model_validator(mode="after")
-    def _last_of_the_matrix(self) -> Experiment:
+    @rule
+    def _last_of_the_matrix(self) -> None:
         axes = self.matrix.model_dump(exclude={"of_engines"}).keys() | self.matrix.of_engines.keys()
         for name, values in self.placement.last.items():
             known = [getattr(each, "value", each) for each in (self.matrix.listed(name) or () if name in axes else ())]
@@ -349,10 +323,9 @@ class Experiment(Model):
                 if value not in known:
                     told = f"it lists {', '.join(map(str, known))}" if known else "it does not list the axis"
                     raise ValueError(f"`placement.last.{name}: {value}` is none of the matrix: {told}")
-        return self
 
-    @model_validator(mode="after")
-    def _of_known_devices(self) -> Experiment:
+    @rule
+    def _of_known_devices(self) -> None:
         """Refuse what is decided by device where any device may run a block."""
         asked = {
             "sampling.target_interval": self.sampling.target_interval is not None,
@@ -364,7 +337,6 @@ class Experiment(Model):
                 f"`{field}` goes by device, and with `devices.count: any` a block may run on any: "
                 f"give `devices.count` as `all` or a number, or leave out `{field}`"
             )
-        return self
 
     @property
     def every_workload(self) -> tuple[Workload, ...]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pydantic import model_validator
-
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 
 DEFAULTS = {"context": 0, "prompt": 512, "generate": 128}
 """The numbers of tokens where none are given; those of prompt and answer are llama-bench's."""
@@ -27,11 +25,10 @@ class PromptFile(Model):
     tokens: str | None = None
     """Path of a file with the tokens' numbers: `.npy`, or text."""
 
-    @model_validator(mode="after")
-    def _one_of(self) -> PromptFile:
+    @rule
+    def _one_of(self) -> None:
         if (self.text is None) == (self.tokens is None):
             raise ValueError("give one of `text` and `tokens`")
-        return self
 
 
 class Text(NamedTuple):

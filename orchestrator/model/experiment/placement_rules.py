@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.quantity import parse_date
 
 PolicyName = Literal[
@@ -37,8 +37,7 @@ class PlacementRules(Model):
     """Values of axes: `{engine: ncnn, backend: vulkan}`. The configurations that have one of each run behind all others
     of their device: what crashes a driver then spoils nothing."""
 
-    @model_validator(mode="after")
-    def _deadline_with_its_policy(self) -> PlacementRules:
+    @rule
+    def _deadline_with_its_policy(self) -> None:
         if (self.policy == "deadline") != (self.deadline is not None):
             raise ValueError("give `policy: deadline` and `deadline: 2026-12-01 08:00` together, or neither")
-        return self

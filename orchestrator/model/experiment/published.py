@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from orchestrator.model.axes import MATRIX_AXES
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 
 from .matrix import Matrix
 from .study import Study, StudyTable
@@ -186,15 +186,14 @@ class Finding(Model):
     operation: str = ""
     """The family of workloads, with `crosses`, e.g. `matmul`."""
 
-    @model_validator(mode="after")
-    def _comparable(self) -> Finding:
+    @rule
+    def _comparable(self) -> None:
         if (self.expect == "by_memory") != (self.metric == "limit"):
             raise ValueError(f"{self.text!r}: give `metric: limit` and `expect: by_memory` together")
         if self.expect not in ("", "by_memory") and not (self.of and (self.over or self.than)):
             raise ValueError(f"{self.text!r}: `expect` compares `of` with `over`, or `than`: give both")
         if (self.expect == "crosses") != bool(self.operation):
             raise ValueError(f"{self.text!r}: give `expect: crosses` and `operation` together")
-        return self
 
 
 class Published(Model):
@@ -217,9 +216,8 @@ class Published(Model):
         places = [place.at for table in self.tables for place in (*table.columns.values(), *table.rows.values())]
         return any("layer" in at for at in (*places, *(table.at for table in self.tables)))
 
-    @model_validator(mode="after")
-    def _of_the_study(self) -> Published:
+    @rule
+    def _of_the_study(self) -> None:
         if isinstance(self.study, Study):
             for table in self.tables:
                 table.check(self.study)
-        return self

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.quantity import Rest, Seconds, Share
 
 SETUP_S = 30.0
@@ -82,8 +82,8 @@ class Sampling(Model):
             "(30 by default)"
         )
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Sampling:
+    @rule
+    def _consistent(self) -> None:
         if self.target_interval is not None and self.max_blocks < self.blocks:
             raise ValueError(f"max_blocks {self.max_blocks} is below blocks {self.blocks}")
         if self.mode == "sustained" and self.load == 0:
@@ -101,4 +101,3 @@ class Sampling(Model):
                 f"a sustained block rests and loads for {needed:g} s; with set-up, warm-up and slow last inferences "
                 f"its deadline must be at least {needed + margin:.0f} s, and is {self.deadline:g} s"
             )
-        return self

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from orchestrator.model.axes import MATRIX_AXES
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.quantity import Share
 
 from .matrix import Matrix
@@ -58,10 +58,9 @@ class StrategyChoice(Model):
     options: dict[str, int | float | str | bool] = Field(default_factory=dict)
     """Keywords of its class."""
 
-    @model_validator(mode="after")
-    def _one_of(self) -> StrategyChoice:
+    @rule
+    def _one_of(self) -> None:
         if (self.limit_search is None) == (self.file is None):
             raise ValueError("give exactly one of `limit_search` and `file`")
         if self.options and self.file is None:
             raise ValueError("`options` are those of your own `file`")
-        return self

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
+from pydantic import BeforeValidator, Field, FiniteFloat
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 
 CLOCK = re.compile(r"(?:(\d+)h ?)?(?:(\d+)m ?)?(\d+)s")
 
@@ -38,12 +38,11 @@ class StudyTable(Model):
     rows: dict[str, tuple[Value | None, ...]] = Field(min_length=1)
     """Name -> figures, one for each column; null where the text has none."""
 
-    @model_validator(mode="after")
-    def _as_wide_as_its_head(self) -> StudyTable:
+    @rule
+    def _as_wide_as_its_head(self) -> None:
         for name, values in self.rows.items():
             if len(values) != len(self.columns):
                 raise ValueError(f"row {name!r} has {len(values)} figures for {len(self.columns)} columns")
-        return self
 
 
 class Derived(Model):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import Field, PositiveFloat
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.quantity import Share
 
 Loss = Literal["cross_entropy", "mean_squared_error"]
@@ -35,13 +35,12 @@ class TrainingSet(Model):
     size: Annotated[int, Field(ge=1)] | None = None
     """Number of samples."""
 
-    @model_validator(mode="after")
-    def _one_of(self) -> TrainingSet:
+    @rule
+    def _one_of(self) -> None:
         if (self.inputs is None) == (self.named is None):
             raise ValueError("give exactly one of `inputs` (a file) and `named` (`digits`)")
         if self.labels is not None and self.inputs is None:
             raise ValueError("`labels` go with `inputs`")
-        return self
 
     @property
     def trained(self) -> int:

@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 from string import Formatter
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.quantity import Seconds
 
 from .dataset import Dataset
@@ -113,24 +113,23 @@ class Workload(Model):
     batch: Texts | tuple[Texts, ...] | None = Field(default=None, exclude=True)
     """Texts of one length that the model takes side by side, as `matrix.batch`."""
 
-    @model_validator(mode="after")
-    def _can_be_started(self) -> Workload:
+    @rule
+    def _can_be_started(self) -> None:
         if self.files is not None and self.command is None:
             raise ValueError("`files` are those of a `command`")
         for why in filter(None, map(why_no_file, self.files_sha256)):
             raise ValueError(why)
         if self.command is None:
-            return self
+            return
         if not self.words:
             raise ValueError("the `command` is empty")
         for name in sorted(self.placeholders.difference(PLACEHOLDERS)):
             raise ValueError(
                 f"the command has `{{{name}}}`; known in braces: {', '.join(PLACEHOLDERS)}; `{{{{` is a brace"
             )
-        return self
 
-    @model_validator(mode="after")
-    def _one_of(self) -> Workload:
+    @rule
+    def _one_of(self) -> None:
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(
@@ -151,7 +150,6 @@ class Workload(Model):
             raise ValueError("give one of `input` (one input for every inference) and `dataset` (many examples)")
         if self.training is not None and (self.input is not None or self.dataset is not None):
             raise ValueError("`training` has a `dataset` of its own: leave out `workload.input` and `workload.dataset`")
-        return self
 
     def __hash__(self) -> int:
         sizes = tuple(sorted(self.every_size.items()))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.job import Job
 
 LINE_S = 2.0
@@ -32,12 +32,11 @@ class Assignment(Model):
     """Attempts at further blocks of the experiment that may follow in the same session, in this order and under the
     same lease; their tokens grow. What it does not begin is handed back, and nobody pays for it."""
 
-    @model_validator(mode="after")
-    def _names_its_job(self) -> Assignment:
+    @rule
+    def _names_its_job(self) -> None:
         self.job.know_id(self.job_id)
         for each in self.line:
             each.job.share_cell(self.job)
-        return self
 
     @property
     def last(self) -> int:

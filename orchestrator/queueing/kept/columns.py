@@ -47,7 +47,7 @@ def pack_requests(runs: Sequence[Column]) -> bytes:
     if (has := column["tokens"] > 0).any():
         arrays["tokens"] = column["tokens"].astype(np.int32)
         arrays["behind_ns"] = _ns(np.where(has, column["ended"] - column["first"], 0.0))
-    return _packed(arrays)
+    return _written(pa.table({name: pa.array(values) for name, values in arrays.items()}))
 
 
 def unpack_requests(packed: bytes, runs: int) -> list[Column]:
@@ -117,10 +117,6 @@ def unpack_readings(packed: bytes) -> list[tuple[int, Reading]]:
 
 def _ns(seconds: Column) -> NDArray[np.int64]:
     return np.rint(np.maximum(seconds, 0.0) * NS).astype(np.int64)
-
-
-def _packed(arrays: Arrays) -> bytes:
-    return _written(pa.table({name: pa.array(values) for name, values in arrays.items()}))
 
 
 def _written(table: pa.Table) -> bytes:

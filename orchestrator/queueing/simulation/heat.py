@@ -16,7 +16,7 @@ class HeatModel:
         self.hottest_c = heat.ambient
 
     def temp_c(self, now: float) -> float:
-        aim = self._aim()
+        aim = self._heat.ambient + self._heat.rise_c * self._speed
         return aim + (self._temp_c - aim) * math.exp((self._at - now) / self._heat.time_constant)
 
     def cool_at(self, temp_c: float, now: float) -> float:
@@ -44,6 +44,3 @@ class HeatModel:
         if heat.throttle_at is not None:
             return min(heat.slowest, 1 + heat.slower_per_c * max(0.0, temp_c - heat.throttle_at))
         return max((step.times for step in heat.steps if temp_c >= step.at), default=1.0)
-
-    def _aim(self) -> float:
-        return self._heat.ambient + self._heat.rise_c * self._speed

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.quantity import Seconds
 
 from .distributions import LedgerCell
@@ -43,8 +43,8 @@ class Answer(Model):
     ledger: LedgerCell | None = None
     """Measured answers whose two speeds are taken."""
 
-    @model_validator(mode="after")
-    def _known(self) -> Answer:
+    @rule
+    def _known(self) -> None:
         given = [self.prompt_token is not None, self.token is not None]
         if any(given) and (self.ledger is not None or not all(given)):
             raise ValueError("give either prompt_token and token, or ledger")
@@ -52,7 +52,6 @@ class Answer(Model):
             low, high = _ends(getattr(self, name))
             if low > high:
                 raise ValueError(f"{name}: {low} is above {high}")
-        return self
 
     @property
     def times(self) -> tuple[float, float]:

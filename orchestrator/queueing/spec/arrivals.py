@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.quantity import Seconds, Share
 
 from .distributions import Distribution
@@ -54,13 +54,12 @@ class MmppArrivals(Model):
     rates: tuple[Annotated[float, Field(ge=0, le=1e6)], ...] = Field(min_length=2, max_length=100)
     stays: tuple[Seconds, ...] = Field(min_length=2, max_length=100)
 
-    @model_validator(mode="after")
-    def _consistent(self) -> MmppArrivals:
+    @rule
+    def _consistent(self) -> None:
         if len(self.rates) != len(self.stays):
             raise ValueError(f"{len(self.rates)} rates and {len(self.stays)} stays: give one stay for each rate")
         if not any(self.rates):
             raise ValueError("every rate is 0: nothing would arrive")
-        return self
 
     @property
     def rate(self) -> float:

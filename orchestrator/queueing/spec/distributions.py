@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.quantity import Seconds
 
 Draws = NDArray[np.float64]
@@ -96,11 +96,10 @@ class Uniform(Model):
     low: Seconds
     high: Seconds
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Uniform:
+    @rule
+    def _in_order(self) -> None:
         if self.high < self.low:
             raise ValueError(f"high {self.high:g} s is below low {self.low:g} s")
-        return self
 
     @property
     def mean(self) -> float:
@@ -132,11 +131,10 @@ class Samples(Model):
     values_s: tuple[Annotated[float, Field(gt=0)], ...] = ()
     ledger: LedgerCell | None = None
 
-    @model_validator(mode="after")
-    def _one(self) -> Samples:
+    @rule
+    def _one(self) -> None:
         if bool(self.values_s) == (self.ledger is not None):
             raise ValueError("give either values_s or ledger")
-        return self
 
     @property
     def mean(self) -> float:

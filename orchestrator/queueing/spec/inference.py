@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
@@ -30,13 +30,12 @@ class Inference(Model):
     axes: dict[str, int | str | bool] = Field(default_factory=dict)
     """Further axes of experiments, e.g. `threads: 2`."""
 
-    @model_validator(mode="after")
-    def _one(self) -> Inference:
+    @rule
+    def _one(self) -> None:
         if sum(each is not None for each in (self.network, self.onnx, self.language_model)) != 1:
             raise ValueError("give one of network (a built-in name), onnx (a file) and language_model (a file)")
         if "batch" in self.axes:
             raise ValueError("leave out axes.batch: the spec's `batch` says how many requests are served together")
-        return self
 
     def cell(self, batch: int, text: Mapping[str, int] = NO_TEXT) -> Cell:
         """Return the cell as an experiment knows it; `batch`: requests that are served together; `text`: of a language

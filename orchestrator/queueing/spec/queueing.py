@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.errors import SpecError
 from orchestrator.model.experiment import Conditions, Name
 from orchestrator.model.quantity import Rest, SamplingPeriod, Seconds, parse_share
@@ -59,11 +59,10 @@ class PolicyChoice(Model):
     """A Python file with a class `Policy`, relative to the spec's folder. It is code that runs with your rights."""
     options: dict[str, bool | int | float | str] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _one(self) -> PolicyChoice:
+    @rule
+    def _one(self) -> None:
         if (self.name is None) == (self.file is None):
             raise ValueError("give either name or file")
-        return self
 
 
 class Limits(Model):
@@ -132,8 +131,8 @@ class QueueingSpec(Model):
     seed: int = Field(default=1, ge=0)
     target: Target | None = None
 
-    @model_validator(mode="after")
-    def _consistent(self) -> QueueingSpec:
+    @rule
+    def _consistent(self) -> None:
         for kind, entries in (("server", self.servers), ("class", self.classes), ("station", self.stations)):
             if len({each.name for each in entries}) != len(entries):
                 raise ValueError(f"two entries of one name: each {kind} needs its own")
@@ -165,7 +164,6 @@ class QueueingSpec(Model):
             self._check_stable()
         elif entering := [each.name for each in self.classes if each.enters is not None]:
             raise ValueError(f"class {entering[0]} enters at a station, and there are none: give `stations`")
-        return self
 
     def _check_answers(self, of: RequestClass) -> None:
         """Raise ValueError where answers are asked of what cannot give them."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.experiment import Name
 from orchestrator.model.quantity import Celsius, Rest, Seconds
 
@@ -67,13 +67,12 @@ class Heat(Model):
             for constant_s in sorted(constants_s)
         )
 
-    @model_validator(mode="after")
-    def _one_way_to_throttle(self) -> Heat:
+    @rule
+    def _one_way_to_throttle(self) -> None:
         if self.steps and self.throttle_at is not None:
             raise ValueError("give either throttle_at or steps")
         if any(low.at >= high.at or low.times > high.times for low, high in pairwise(self.steps)):
             raise ValueError("steps must rise")
-        return self
 
 
 class ServerGroup(Model):
@@ -99,8 +98,7 @@ class ServerGroup(Model):
     keep_warm: Seconds | None = None
     """The time that an idle server stays warm; not given: for ever."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> ServerGroup:
+    @rule
+    def _consistent(self) -> None:
         if self.keep_warm is not None and not self.setup and self.learn is None:
             raise ValueError("keep_warm without setup changes nothing: give `setup: 300 ms`")
-        return self

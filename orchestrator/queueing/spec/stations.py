@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, rule
 from orchestrator.model.experiment import Name
 
 LEAVE = "leave"
@@ -27,8 +27,8 @@ class Station(Model):
     next: dict[str, Probability] = Field(default={LEAVE: 1.0})
     """The next places of a request served here, each with its probability: a station, this one too, or `leave`."""
 
-    @model_validator(mode="after")
-    def _sums_to_one(self) -> Station:
+    @rule
+    def _sums_to_one(self) -> None:
         if self.name == LEAVE:
             raise ValueError(f"no station can be called {LEAVE}: it is where requests go that are done")
         if abs(sum(self.next.values()) - 1) > ROUNDING:
@@ -36,7 +36,6 @@ class Station(Model):
             raise ValueError(
                 f"the routing of station {self.name} sums to {sum(self.next.values()):.6g}, not to 1: {told}"
             )
-        return self
 
 
 def check_network(stations: Sequence[Station], groups: Sequence[str], entries: set[str]) -> None:

@@ -33,7 +33,9 @@ HIGHEST = 4.0
 
 def drift(summaries: Sequence[Summary], records: Sequence[Record]) -> list[Chart]:
     """Every inference over the time of the run, relative to its cell's median, and the canaries: a chart a device."""
-    found = layout.by_device([record for record in records if timed_ms(record) and _has_times(record)])
+    found = layout.by_device(
+        [record for record in records if timed_ms(record) and any(sample.start_ns for sample in record.samples)]
+    )
     colours = Colours.of(summaries)
     hues = {summary.cell_id: (colours.name(summary), colours[summary]) for summary in summaries}
     medians = {
@@ -62,11 +64,6 @@ def _drift(
         title = layout.device_in(blocks[0])
         put_heading(figure, title, keys)
         return Chart(figure, name, f"Latency over the time of the run: {title}")
-
-
-def _has_times(record: Record) -> bool:
-    """Imported samples need not say when they were taken."""
-    return any(sample.start_ns for sample in record.samples)
 
 
 def _draw_drift(axes: Axes, records: list[Record], colours: dict[str, str], medians: dict[layout.Key, float]) -> None:

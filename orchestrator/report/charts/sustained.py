@@ -77,15 +77,17 @@ def _throttling(title: str, curves: Sequence[Curve], name: str, width_px: float)
         below[-1].set_xlabel("minutes under load")
         below[-1].set_xlim(left=0)
         keys = [
-            Line2D([], [], color=look.color, linestyle=look.linestyle, label=_label(cell, one))
+            Line2D(
+                [],
+                [],
+                color=look.color,
+                linestyle=look.linestyle,
+                label=cell if one.speed_left is None else f"{cell}: {one.speed_left:.0%} left",
+            )
             for cell, look, one in curves
         ]
         put_heading(figure, title, keys)
         return Chart(figure, name, f"A sustained load: {title}")
-
-
-def _label(cell: str, one: Throttling) -> str:
-    return cell if one.speed_left is None else f"{cell}: {one.speed_left:.0%} left"
 
 
 def _draw_speeds(axes: Axes, curves: Sequence[Curve]) -> None:

@@ -33,7 +33,7 @@ def series_chart(history: History, trail: Trail, name: str) -> Chart:
         panels = figure.subplots(2 if two else 1, 1, sharex=True, squeeze=False).flat
         keys: dict[str, Line2D] = {}
         if two:
-            ratio = [_ratio(a, b) for a, b in zip(trail.a, trail.b, strict=True)]
+            ratio = [100 * (b / a - 1) if a and b else None for a, b in zip(trail.a, trail.b, strict=True)]
             _draw(panels[0], ratio, [change for change in trail.changes if change.of == "ratio"], history, keys)
             panels[0].set_ylabel("candidate over\nbaseline, %")
         level = _of_middle(trail.a)
@@ -78,10 +78,6 @@ def _note(change: Change) -> str:
     also = ", ".join(change.also)
     text = f"{100 * change.change:+.1f} %" + (f" ({also})" if also else "")
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
-
-
-def _ratio(a: float | None, b: float | None) -> float | None:
-    return 100 * (b / a - 1) if a and b else None
 
 
 def _of_middle(values: Sequence[float | None]) -> list[float | None]:

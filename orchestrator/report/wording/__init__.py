@@ -22,7 +22,7 @@ from .intervals import (
     told,
 )
 from .names import Naming, cell, few, label_options, naming, sample, short_name, without
-from .quantities import decimals, detects, joules, memory_size, ms, per_s, rounded, share, watts
+from .quantities import decimals, detects, fact, joules, memory_size, ms, per_s, rounded, share, watts
 from .results import (
     MOST_REASONS,
     blocks,

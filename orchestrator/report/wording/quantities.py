@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from math import floor, log10
 
 NS_DECIMALS = 6
@@ -67,6 +68,17 @@ def detects(value: float) -> str:
         if value < 1
         else "detects no difference below 100 %"
     )
+
+
+def fact(name: str, value: object) -> str:
+    """Return a fact of a device: times of day, sizes with their unit, numbers with four digits."""
+    if name.endswith("_at") and isinstance(value, int | float):
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))
+    if name.endswith("_bytes") and isinstance(value, int):
+        return memory_size(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(fact("", each) for each in value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def memory_size(size_bytes: float | None) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markupsafe import escape
 
 from dashboards.web.parts import hash_of, news
-from dashboards.web.shown import coded
+from orchestrator.report.templates import coded
 
 words = st.text(st.sampled_from("ab<>\"'&/tr \n"), max_size=8)
 

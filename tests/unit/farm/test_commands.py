@@ -22,7 +22,7 @@ import yaml
 from pydantic import SecretStr
 
 from farm.cli import output
-from farm.cli.app import COMMANDS as BY_MODULE
+from farm.cli.app import COMMANDS as BY_PART
 from farm.cli.app import application
 from farm.cli.demo import _all_measured
 from farm.endpoints import Endpoints, StateLock, write
@@ -36,7 +36,7 @@ from tests.unit.orchestrator import make
 from .conftest import Run
 
 
-@pytest.mark.parametrize("names", BY_MODULE.values())
+@pytest.mark.parametrize("names", [names for modules in BY_PART.values() for names in modules.values()])
 def test_a_command_is_loaded_with_those_of_its_module_alone(names: str) -> None:
     for command in names.split():
         found = typer.main.get_command(application(command))

@@ -13,14 +13,14 @@ from rich.text import Text
 
 from farm.cli.engine import plan_summary, profile, tuning
 from farm.cli.experiments import live
-from farm.cli.fleet.devices import table_of, value_text
+from farm.cli.fleet.devices import table_of
 from farm.cli.fleet.lifecycle import table_of as checks
 from farm.doctor import examine
 from kernels.compile import compile_graph
 from kernels.frontend.networks import NETWORKS
 from kernels.options import Limits, Options
 from orchestrator.model.enrolment import NodeFact
-from orchestrator.report import console
+from orchestrator.report import console, wording
 from orchestrator.report.listing import GAP, Head, Listing, Plain
 from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
@@ -156,12 +156,12 @@ def test_figures_stand_below_each_other() -> None:
     ("name", "value", "words"),
     [
         ("battery_slope", 0.07911341574994205, "0.07911"), ("memory_bytes", 2147483648, "2048.0 MiB"),
-        ("names", ["a", "[b]"], r"a, \[b]"), ("cores", 8, "8"),
+        ("names", ["a", "[b]"], "a, [b]"), ("cores", 8, "8"),
     ],
 )  # fmt: skip
 def test_facts_are_rounded_for_people(name: str, value: object, words: str) -> None:
-    assert value_text(name, value) == words
-    assert value_text("seen_at", 1795344525.3972616).startswith("2026-11-2")
+    assert wording.fact(name, value) == words
+    assert wording.fact("seen_at", 1795344525.3972616).startswith("2026-11-2")
 
 
 @pytest.mark.parametrize("columns", ["", "80"])

@@ -35,18 +35,14 @@ class Switch(Protocol):
         ...
 
 
-def missing_device(serial: str) -> SupplyStuck:
-    return SupplyStuck(
-        "its supply was cut in the phone itself, which is not connected",
-        device=serial,
-        remedy="connect it, then `farm restore`",
-    )
-
-
 def needed(connection: DeviceConnection | None, serial: str) -> DeviceConnection:
     """The connection, where there is one. Raises SupplyStuck."""
     if connection is None:
-        raise missing_device(serial)
+        raise SupplyStuck(
+            "its supply was cut in the phone itself, which is not connected",
+            device=serial,
+            remedy="connect it, then `farm restore`",
+        )
     return connection
 
 

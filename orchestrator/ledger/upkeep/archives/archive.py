@@ -115,12 +115,11 @@ def head_of(connection: Connection, name: str) -> dict[str, Any]:
     one(connection, name)  # can be read
     row = connection.execute(select(EXPERIMENTS).where(EXPERIMENTS.c.id == name)).one()
     templates = select(TEMPLATES).where(TEMPLATES.c.experiment == row.sequence)
-    bodies = {each.digest: _template(each) for each in connection.execute(templates)}
+    bodies = {
+        each.digest: {"cell_id": each.cell_id, "label": each.label, "body": unpack(each.body).decode()}
+        for each in connection.execute(templates)
+    }
     return {**row._mapping, "templates": bodies}
-
-
-def _template(row: AnyRow) -> dict[str, str]:
-    return {"cell_id": row.cell_id, "label": row.label, "body": unpack(row.body).decode()}
 
 
 def parts_of(database: Database, name: str) -> Iterator[list[dict[str, Any]]]:

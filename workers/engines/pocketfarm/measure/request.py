@@ -51,7 +51,10 @@ def make_request(
         await_discharging_ms=round(1000 * block.await_discharging_s),
         discharging_sign=block.discharging_sign if block.await_discharging_s else 0,
         checkpoint=checkpoint_of(member.connection.folder, block) if block.checkpoint_every else "",
-        environment=(*(without_driver_caches(folder) if block.setup == "cold" else ()), *_launch(block)),
+        environment=(
+            *(without_driver_caches(folder) if block.setup == "cold" else ()),
+            *(() if block.launch == "auto" else (f"POCKETFARM_LAUNCH={block.launch}",)),
+        ),
     )
 
 
@@ -67,10 +70,6 @@ def priming(request: RunRequest) -> RunRequest:
         layer_passes=0, power_period_ms=0, idle_ms=0, load_ms=0, least_sample_us=0, stop_temp_dc=0, warmup_stable=0.0,
         await_discharging_ms=0, discharging_sign=0, checkpoint="", checkpoint_every=0,
     )  # fmt: skip
-
-
-def _launch(block: Block) -> tuple[str, ...]:
-    return () if block.launch == "auto" else (f"POCKETFARM_LAUNCH={block.launch}",)
 
 
 def without_driver_caches(folder: str) -> tuple[str, ...]:
