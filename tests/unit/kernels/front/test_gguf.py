@@ -74,7 +74,7 @@ def test_llama_cpp_gives_the_same(tmp_path: Path, seed: int, architecture: str) 
 
 
 def _habits(architecture: str, rng: np.random.Generator) -> dict[str, Any]:
-    """Draw what a file may say of places and windows. Of Gemma 2 llama.cpp divides those in windows, though told not to."""
+    """Draw what a file says of places. Of Gemma 2 llama.cpp divides those in windows, though told not to."""
     drawn: dict[str, Any] = {"rope.freq_base": float(rng.choice([1e2, 1e4, 1e6]))}
     kinds = ["linear"] if architecture == "gemma2" else ["linear", "none"]
     drawn |= {str(rng.choice(["rope.scaling.factor", "rope.scale_linear"])): float(rng.choice([0.5, 4.0]))}

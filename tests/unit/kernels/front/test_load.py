@@ -101,7 +101,7 @@ def test_npz_gives_several_inputs(tmp_path: Path, sum_of_two: Graph) -> None:
 )
 def test_input_that_does_not_fit(tmp_path: Path, lenet: Graph, array: np.ndarray, given: str) -> None:
     np.save(tmp_path / "x.npy", array)
-    with pytest.raises(InputError, match=r"input 'data' of lenet: expected \(1, 1, 28, 28\) float32, given " + given):
+    with pytest.raises(InputError, match=r"x\.npy: input 'data' of lenet: expected \(1, 1, 28, 28\) float32, given " + given):
         load_inputs(lenet, tmp_path / "x.npy")
     with pytest.raises(InputError, match=given):
         evaluate(lenet, {"data": array})
@@ -142,6 +142,7 @@ def test_tokens_are_drawn_and_read_as_whole_numbers(tmp_path: Path, tokens: Grap
     [
         (np.full((2, 5), 2.5), r"input 't' holds 2\.5; it takes whole numbers"),
         (np.full((2, 5), np.nan), "input 't' holds nan; it takes whole numbers"),
+        (np.full((2, 5), 2.0**63), "input 't' holds 9.22337e[+]18; it takes int64"),  # int64 as a float says it ends
         (np.full((2, 5), 1 << 63, np.uint64), "input 't' holds 9.22337e[+]18; it takes int64, -9223372036854775808 to"),
         (np.full((2, 5), 7), "input 't' holds 7; it chooses from a table of 7 rows"),
         (np.full((2, 5), -8.0), "input 't' holds -8; it chooses"),
