@@ -95,7 +95,7 @@ def _of_source(record: Record, origin: Origin, seen: Seen, load: Window) -> Iter
         )
         yield Doubt(code=DoubtCode.STUCK_METER, detail=detail)
     elif still := _stood_still(origin, load):
-        detail = f"{origin.name}: {still} readings under the load stood still, and the others change all the time"
+        detail = f"{origin.name}: {counted(still, 'reading')} under the load stood still, the others change"
         yield Doubt(code=DoubtCode.STUCK_METER, detail=detail)
     elif record.device.kind == "phone" and origin.scope is Scope.DEVICE:
         phases = (("under the load", seen.load_w), ("at rest", seen.rest_w))

@@ -69,7 +69,7 @@ class Hyperparameters:
 
 
 class _Said:
-    """What a file says of one architecture, each value held against what it can be."""
+    """The values that a file says of one architecture, each held against what it can be."""
 
     def __init__(self, said: Mapping[str, Any], architecture: str) -> None:
         self._said, self._architecture = said, architecture

@@ -125,7 +125,7 @@ def test_meter_that_says_the_same_all_the_time_is_doubted(says_w: float) -> None
 
 
 def test_a_meter_that_hangs_under_the_load_is_doubted(seed: int) -> None:
-    """From a moment in the load on, until its end or that of all: the figure moves, and it is told."""
+    """The meter hangs from a moment in the load on, until its end or that of all."""
     rng, good = np.random.default_rng(seed), blocks("meter", 1)[0]
     (series,) = good.record.series
     first, last = len(series.power_w) * 2 // 5, len(series.power_w) * 3 // 5
