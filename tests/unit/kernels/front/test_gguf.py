@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,23 @@ def test_a_weight_of_another_size_is_refused(tmp_path: Path, seed: int) -> None:
         path.write_bytes(whole[:at] + int(rng.integers(1, shape[-1])).to_bytes(8, "little") + whole[at + 8 :])
         with pytest.raises(ModelError, match=name.rpartition(".")[0]):
             load_gguf(path)
+
+
+def test_a_weight_that_cannot_be_read_is_told_with_its_file(tmp_path: Path, seed: int) -> None:
+    """Draw a weight, and a NaN in it or a type that nobody unpacks."""
+    rng, path = np.random.default_rng(seed), tmp_path / "m.gguf"
+    write_decoder(path, str(rng.choice([*SAID])), rng)
+    found = read_header(path).tensors
+    name = str(rng.choice([*found]))
+    for odd, told in ((replace(found[name], kind="I32"), "stored as I32"), (found[name], "holds NaN")):
+        file = decoder_file(path)
+        stored = next(each for each in file.stored.values() if each.tensor and each.tensor.name == name)
+        content = bytearray(path.read_bytes())
+        content[odd.start : odd.start + 4] = np.float32(np.nan).tobytes()
+        path.write_bytes(content)
+        tensor = next(each for each in file.proto.graph.initializer if file.stored[each.name] is stored)
+        with pytest.raises(ModelError, match=rf"m\.gguf: tensor '{name}' .*{told}"):
+            replace(file, stored={tensor.name: replace(stored, tensor=odd)}).array(tensor)
 
 
 def test_other_files_and_sizes_are_refused(tmp_path: Path, seed: int) -> None:
