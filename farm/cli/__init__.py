@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -24,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run() -> NoReturn:
     """The program `farm`: one command, and the end of the process with its status."""
     gc.set_threshold(ALLOCATIONS)
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # what libraries tell programmers, such as glyphs that a font lacks
     status = main()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is over: a late Ctrl-C has nothing left to interrupt
     gc.freeze()  # and the last search for garbage, of all modules, would take a tenth of a second

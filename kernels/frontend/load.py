@@ -139,7 +139,10 @@ def as_inputs(graph: Graph, arrays: Arrays, path: Path) -> dict[str, npt.NDArray
     if ONLY in arrays and len(graph.inputs) != 1:
         raise InputError(f"{path}: {graph.name} has several inputs; give a .npz with {describe_inputs(graph)}")
     content = {graph.inputs[0] if name == ONLY else name: array for name, array in arrays.items()}
-    check_inputs(graph, content)
+    try:
+        check_inputs(graph, content)
+    except InputError as e:
+        raise InputError(f"{path}: {e}") from e
     return {name: _typed(content[name], graph, name, f"{path}: input {name!r}") for name in graph.inputs}
 
 
@@ -148,17 +151,16 @@ def _typed(array: npt.NDArray[Any], graph: Graph, name: str, what: str) -> npt.N
     a fraction as a whole number, a row that is not there."""
     kind, rows = graph.types[name], _rows(graph, name)
     each = array.reshape(-1)  # an array of rank 0, too, has an element to tell
+    each = each.astype({"f": np.float64, "b": np.uint8}.get(each.dtype.kind, each.dtype))
     if is_whole(kind):
         limits = np.iinfo(np.int64 if kind == "bool" else to_numpy(kind))
         if each.dtype.kind == "f" and (odd := each[each != np.trunc(each)]).size:
             raise InputError(f"{what} holds {odd[0]:g}; it takes whole numbers")
-        if (odd := each[(each < limits.min) | (each > limits.max)]).size:
+        if (odd := each[(each < limits.min) | ~(each < int(limits.max) + 1)]).size:  # of floats none is 2^63 - 1
             raise InputError(f"{what} holds {odd[0]:g}; it takes {to_numpy(kind)}, {limits.min} to {limits.max}")
         if rows and (odd := each[(each >= rows) | (each < -rows)]).size:
             raise InputError(f"{what} holds {odd[0]:g}; it chooses from a table of {rows} rows")
         return np.asarray(array, to_numpy(kind), order="C")
-    if each.dtype.kind != "f" and (large := each[(each > 1 << 24) | (each < -(1 << 24))]).size:
-        raise InputError(f"{what} holds {large[0]}; it takes fp32, which holds whole numbers up to {1 << 24}")
     with np.errstate(over="ignore"):
         single = np.asarray(array, np.float32, order="C")  # `ascontiguousarray` would make a row of a number
     if (large := each[np.isinf(single.reshape(-1)) & np.isfinite(each)]).size:

@@ -30,7 +30,7 @@ def check_input(graph: Graph, name: str, array: npt.NDArray[Any]) -> None:
     if tuple(array.shape) != expected or array.dtype.kind not in ("biuf" if whole else "f"):
         raise InputError(
             f"input {name!r} of {graph.name}: expected {expected} {'whole numbers' if whole else 'float32'}, "
-            f"given {tuple(array.shape)} {array.dtype}"
+            f"given {tuple(array.shape)} {array.dtype}; save it so, as by array.astype"
         )
 
 

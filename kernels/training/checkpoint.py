@@ -48,7 +48,7 @@ def unsealed(content: bytes, source: str, kind: str) -> tuple[dict[str, Any], di
         names, sizes, _ = told["variables"], told["bytes"], told[kind]
         whole = len(rest) == sum(sizes) + _DIGITS and len(names) == len(sizes)
     except (ValueError, KeyError, TypeError) as e:
-        raise PlanError(f"{source}: no {kind}: {e!r}") from e
+        raise PlanError(f"{source}: no {kind}: its head is not that of one; give a file that was written as one") from e
     if not whole or hashlib.sha256(content[:-_DIGITS]).hexdigest().encode() != content[-_DIGITS:]:
         raise PlanError(f"{source}: damaged: its SHA-256 is not that of its content; take an earlier {kind}")
     starts = [sum(sizes[:index]) for index in range(len(sizes))]

@@ -20,8 +20,8 @@ from .windows import Window, block_window
 
 FEWEST_REFRESHES = 100
 """Measurement protocol, step 7: load for so many refresh periods, and for `SHORTEST_LOAD_S`."""
-STUCK_READINGS = 10
-"""Readings of a block that, all the same, are no measurement."""
+STUCK_READINGS, STUCK_SHARE, STUCK_TIMES, FEWEST_RUNS = 10, 0.1, 20, 5
+"""Equal readings of a meter that hangs, of how many, how often as many as elsewhere; changes that it takes to tell."""
 ALIASED_SHARE = 0.01
 """The share of the load's energy that readings in step with inferences may be off."""
 
@@ -44,7 +44,7 @@ def find_energy_doubts(
 ) -> tuple[Doubt, ...]:
     """All doubts about figures of one source, in a fixed order."""
     of_gauge = _of_gauge(record, checked) if origin.source is PowerSource.GAUGE else ()
-    return (*of_gauge, *_of_load(origin, load), *_of_source(record, origin, seen), *_of_model(record, origin))
+    return (*of_gauge, *_of_load(origin, load), *_of_source(record, origin, seen, load), *_of_model(record, origin))
 
 
 def _of_gauge(record: Record, checked: ChargeCheck | None) -> Iterator[Doubt]:
@@ -70,7 +70,19 @@ def _of_load(origin: Origin, load: Window) -> Iterator[Doubt]:
         yield Doubt(code=DoubtCode.SHORT_LOAD, detail=f"{load.length_s:.1f} s, wanted are {wanted_s:g} s")
 
 
-def _of_source(record: Record, origin: Origin, seen: Seen) -> Iterator[Doubt]:
+def _stood_still(origin: Origin, load: Window) -> int:
+    """Return how many readings under the load stood still while the others change; `frozen.py` judges a gauge's."""
+    t_s, power_w = origin.trace.t_s, origin.trace.power_w
+    inside = power_w[(t_s >= load.start_s) & (t_s <= load.end_s)]
+    runs = np.diff([*np.flatnonzero(np.diff(inside, prepend=np.nan)), len(inside)])
+    if origin.source is PowerSource.GAUGE or len(runs) < FEWEST_RUNS:
+        return 0
+    longest = int(runs.max())
+    others = (len(inside) - longest) / (len(runs) - 1)
+    return longest if longest >= max(STUCK_READINGS, STUCK_SHARE * len(inside), STUCK_TIMES * others) else 0
+
+
+def _of_source(record: Record, origin: Origin, seen: Seen, load: Window) -> Iterator[Doubt]:
     power_w, (low_w, high_w) = origin.trace.power_w, telemetry.PHONE_W
     if origin.left_out.count:
         yield Doubt(code=DoubtCode.READINGS_LEFT_OUT, detail=f"{origin.name}: {origin.left_out.text}")
@@ -81,6 +93,9 @@ def _of_source(record: Record, origin: Origin, seen: Seen) -> Iterator[Doubt]:
         detail = (
             f"{origin.name}: {power_w[0]:g} W in all {counted(len(power_w), 'reading')}, at rest and under the load"
         )
+        yield Doubt(code=DoubtCode.STUCK_METER, detail=detail)
+    elif still := _stood_still(origin, load):
+        detail = f"{origin.name}: {counted(still, 'reading')} under the load stood still, the others change"
         yield Doubt(code=DoubtCode.STUCK_METER, detail=detail)
     elif record.device.kind == "phone" and origin.scope is Scope.DEVICE:
         phases = (("under the load", seen.load_w), ("at rest", seen.rest_w))

@@ -47,10 +47,12 @@ class Times(Mean):
 
 
 def timed_ms(record: Record) -> list[float]:
-    """Durations of a block's timed samples; of a training epochs of its last stage."""
+    """Durations of a block's timed samples; of a training epochs of its last stage. None where one took no time: it was
+    told by too coarse a clock."""
     last = record.samples[-1].stage if record.samples else ""
     timed = (sample for sample in record.samples if sample.phase == "timed" and sample.stage == last)
-    return [sample.duration_ns / NS_PER_MS for sample in timed]
+    found = [sample.duration_ns / NS_PER_MS for sample in timed]
+    return found if all(found) else []
 
 
 def mean_of(times_ms: Sequence[float]) -> Mean:

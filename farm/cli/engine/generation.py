@@ -73,7 +73,9 @@ def perplexity(model: Path, given: Path, *, as_text: bool = False, **how: Any) -
     exp of the mean of -log p over all tokens but the first. Raises as `generate`."""
     from kernels.frontend.load import load_decoder
 
-    text = _texts_in(model, given, as_text=as_text).reshape(-1)
+    text, *others = _texts_in(model, given, as_text=as_text)
+    if others:
+        raise InputError(f"{given}: {counted(1 + len(others), 'row')}, and a perplexity is of one text: give one row")
     if len(text) < _FEWEST:
         raise InputError(f"{given}: a text of {len(text)} token has no perplexity: give {_FEWEST} or more")
     piece = min(_PIECE, len(text))

@@ -143,11 +143,14 @@ class _Decoder:
         """Cosines and sines of each place, by halves of what is turned."""
         m, names = self._m, [f"{word}{'.local' * local}" for word in ("cosines", "sines")]
         if names[0] not in self._stored:
-            base, factor = (m.base_local, 1.0) if local else (m.base, m.factor)
-            turns = base ** -(np.arange(0, m.turned, 2) / m.turned) / factor
-            if "rope_freqs.weight" in self._tensors:  # by which Llama 3.1 slows its slow turns
-                turns = turns / self._read(self._find("rope_freqs.weight", (m.turned // 2,)))
-            angles = np.arange(self._sizes.capacity)[:, None] * turns
+            base, factor = (m.base_local, m.factor_local) if local else (m.base, m.factor)
+            with np.errstate(all="ignore"):
+                turns = np.float64(base) ** -(np.arange(0, m.turned, 2) / m.turned) / factor
+                if "rope_freqs.weight" in self._tensors:  # by which Llama 3.1 slows its slow turns
+                    turns = turns / self._read(self._find("rope_freqs.weight", (m.turned // 2,)))
+                angles = np.arange(self._sizes.capacity)[:, None] * turns
+            if not np.isfinite(angles).all():
+                raise ModelError(f"places turn by no finite angle (base {base:g}, factor {factor:g}); convert it again")
             for name, values in zip(names, (np.cos(angles), np.sin(angles)), strict=True):
                 self._array(name, values.astype(np.float32))
         return names[0], names[1]

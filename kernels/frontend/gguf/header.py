@@ -48,6 +48,8 @@ class Header:
 def read_header(path: Path) -> Header:
     """Read the head of a file. Raises ModelError for what is no GGUF, or not whole."""
     try:
+        if not path.stat().st_size:
+            raise ModelError(f"{path}: empty; {AGAIN}")
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return _Reader(path, content).header()
     except (OSError, ValueError) as e:

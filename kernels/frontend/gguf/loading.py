@@ -74,7 +74,7 @@ def decoder_file(
         sized = _sizes(batch, sizes, given, model.context)
         proto, stored = decoder_of(header, model, sized, lambda tensor: unpacked(path, tensor))
     except ModelError as e:
-        raise type(e)(f"{path}: {e}") from e
+        raise type(e)(f"{path}: {str(e).removeprefix(f'{path}: ')}") from e
     return GgufFile(proto, path, path, {}, stored, {} if kept is None else kept, kept is not None)
 
 
@@ -124,7 +124,7 @@ class GgufFile(ModelFile):
         if tensor.name not in self._kept:
             raw = np.asarray(np.memmap(self.path, np.uint8, "r", tensor.start, (tensor.size,)))
             matrix: Any = PackedMatrix(FORMATS[tensor.kind], (raw.reshape(tensor.shape[0], -1),), tensor.shape[1])
-            self._kept[tensor.name] = _finite(tensor, matrix)
+            self._kept[tensor.name] = _finite(self.path, tensor, matrix)
         found: Any = self._kept[tensor.name]
         found = found if stored.rows is None else found.rows(stored.rows)
         return found.T if stored.turned else found
@@ -132,16 +132,16 @@ class GgufFile(ModelFile):
     def _unpacked(self, tensor: Tensor) -> npt.NDArray[np.float32]:
         """A tensor in fp32; of a word's row and of the last layer it is one array."""
         if tensor.name not in self._kept:
-            array = _finite(tensor, unpacked(self.path, tensor))
+            array = _finite(self.path, tensor, unpacked(self.path, tensor))
             if not tensor.name.startswith("token_embd"):
                 return array
             self._kept[tensor.name] = array
         return self._kept[tensor.name]
 
 
-def _finite(tensor: Tensor, array: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _finite(path: Path, tensor: Tensor, array: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     if not is_finite(array):
-        raise ModelError(f"tensor {tensor.name!r} holds NaN or infinity; convert the model again")
+        raise ModelError(f"{path}: tensor {tensor.name!r} holds NaN or infinity; convert the model again")
     return array
 
 
@@ -167,8 +167,8 @@ def unpacked(path: Path, tensor: Tensor) -> npt.NDArray[np.float32]:
                 rows[first : first + each] = dequantize(lines[first : first + each], kind)
         except NotImplementedError as e:
             raise ModelError(
-                f"tensor {tensor.name!r} is stored as {tensor.kind}, which cannot be unpacked; convert the model to "
-                "Q8_0 or F16"
+                f"{path}: tensor {tensor.name!r} is stored as {tensor.kind}, which cannot be unpacked; convert the "
+                "model to Q8_0 or F16"
             ) from e
     return out
 

@@ -124,6 +124,19 @@ def test_meter_that_says_the_same_all_the_time_is_doubted(says_w: float) -> None
     assert found and DoubtCode.STUCK_METER in {doubt.code for doubt in found.doubts}
 
 
+def test_a_meter_that_hangs_under_the_load_is_doubted(seed: int) -> None:
+    """The meter hangs from a moment in the load on, until its end or that of all."""
+    rng, good = np.random.default_rng(seed), blocks("meter", 1)[0]
+    (series,) = good.record.series
+    first, last = len(series.power_w) * 2 // 5, len(series.power_w) * 3 // 5
+    at, power_w = int(rng.integers(first, (first + last) // 2)), [*series.power_w]
+    end = int(rng.choice([last, len(power_w)]))
+    power_w[at:end] = [power_w[at]] * (end - at)
+    hung = series.model_copy(update={"power_w": tuple(power_w)})
+    found = block_energy(good.record.model_copy(update={"series": (hung,)}))
+    assert found and DoubtCode.STUCK_METER in {doubt.code for doubt in found.doubts}
+
+
 def test_each_refresh_counts_once() -> None:
     """A refresh is of 250 ms, read every 100 ms; the fourth to the sixth say the same."""
     shown = np.array([5, 5, 7, 7, 7, 8, 8, 2, 2, 2, 2, 2, 2, 2, 2, 9, 9, 9])

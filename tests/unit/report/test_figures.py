@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.analysis.statistics import latency
 from orchestrator.figures import BlockFigures, figures_of, mean_of, times_of
 from orchestrator.figures.times import QUANTILES
+from orchestrator.report import console, wording
 from orchestrator.report.charts.drawn_blocks import MAX_BLOCKS, drawn_blocks
+from orchestrator.report.html import render
+from tests.widths import drawn
 
 from . import everything
-from .records import cell, figures, powered, record
+from .records import built, cell, experiment, figures, powered, record
 
 TIMES = st.lists(st.floats(0.001, 1e5), min_size=1, max_size=120)
 
@@ -102,3 +105,19 @@ def test_few_blocks_are_all_drawn_and_of_many_whole_rounds() -> None:
     kept = [each for each in many if each.job_id in chosen]
     rounds = {each.block for each in kept}
     assert MAX_BLOCKS - 3 <= len(kept) == 3 * len(rounds) <= MAX_BLOCKS and {0, 399} <= rounds
+
+
+@given(st.lists(st.booleans(), min_size=5, max_size=9), st.integers(0, 4))
+@settings(max_examples=5, deadline=None)
+def test_a_clock_too_coarse_tells_no_time(coarse: list[bool], place: int) -> None:
+    """Blocks some of which have a sample that took no time: they count for nothing, in no output."""
+    of, times = cell(), [3.0, 3.1, 3.2, 3.3, 3.4]
+    records = [
+        record(of, [0.0 if bad and i == place else ms for i, ms in enumerate(times)], block=block, token=block + 1)
+        for block, bad in enumerate(coarse)
+    ]
+    whole = built("e-1", experiment(), cells={of.cell_id: of}, records=records, outcomes={"ok": len(records)}, now=1e9)
+    found, well = whole.summaries[0].latency, coarse.count(False)
+    assert (found.median_ms, found.blocks) == (3.2, well) if found else not well
+    assert wording.ms(3.2) in (page := render(whole) + drawn(console.render(whole), 320)) or not well
+    assert "opencl" in page

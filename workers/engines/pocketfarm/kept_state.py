@@ -44,7 +44,7 @@ class KeptState:
         try:
             return cls(told["model"], told["backend"], told["precision"], tuple(map(int, told["tokens"])), rows)
         except (KeyError, TypeError, ValueError) as e:
-            raise PlanError(f"{file}: no {_KIND}: {e!r}; give a file of --save-state") from e
+            raise PlanError(f"{file}: no {_KIND} of a language model; give a file of --save-state") from e
 
     def write(self, file: Path) -> None:
         """Write it beside its place and rename it: a reader finds the one before or this one."""

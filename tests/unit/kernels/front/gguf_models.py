@@ -36,7 +36,7 @@ def write_decoder(
     for key, value in {**usual, **SAID[architecture], **said}.items():
         add = writer.add_string if isinstance(value, str) else writer.add_uint32
         (writer.add_float32 if isinstance(value, float) else add)(f"{architecture}.{key}", value)
-    if said.get("rope.scaling.factor") or "rope.scaling.factor" in SAID[architecture]:
+    if "rope.scaling.type" not in said and "rope.scaling.factor" in SAID[architecture]:
         writer.add_string(f"{architecture}.rope.scaling.type", "linear")
     writer.add_string("tokenizer.ggml.model", "no_vocab")
     shapes = _shapes(architecture, layers, tied=rng.random() < 0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import onnxruntime
 import pytest
 
 from kernels.errors import CompileError, ModelError, OptionError
-from kernels.frontend.gguf import decoder_file, load_gguf
+from kernels.frontend.gguf import decoder_file, load_gguf, read_header
+from kernels.frontend.gguf.header import Header
+from kernels.frontend.gguf.hyperparameters import hyperparameters_of
 from kernels.frontend.load import load_file
 from kernels.reference import evaluate
 
@@ -51,7 +54,7 @@ def test_llama_cpp_gives_the_same(tmp_path: Path, seed: int, architecture: str) 
     """Its own reading of the file, with a cache in fp32; its Gelu is a table of halves."""
     llama = pytest.importorskip("cyllama.llama.llama_cpp")
     rng, path = np.random.default_rng(seed), tmp_path / "m.gguf"
-    write_decoder(path, architecture, rng)
+    write_decoder(path, architecture, rng, **_habits(architecture, rng))
     tokens = rng.integers(0, WORDS, (1, 12))
 
     class Model(llama.LlamaModel):  # type: ignore[misc, name-defined]
@@ -71,6 +74,82 @@ def test_llama_cpp_gives_the_same(tmp_path: Path, seed: int, architecture: str) 
     np.testing.assert_allclose(found, wanted, atol=(2e-3 if "gemma" in architecture else 1e-5) * np.abs(wanted).max())
 
 
+def _habits(architecture: str, rng: np.random.Generator) -> dict[str, Any]:
+    """Draw what a file says of places. Of Gemma 2 llama.cpp divides those in windows, though told not to."""
+    drawn: dict[str, Any] = {"rope.freq_base": float(rng.choice([1e2, 1e4, 1e6]))}
+    kinds = ["linear"] if architecture == "gemma2" else ["linear", "none"]
+    drawn |= {str(rng.choice(["rope.scaling.factor", "rope.scale_linear"])): float(rng.choice([0.5, 4.0]))}
+    drawn |= {"rope.scaling.type": str(rng.choice(kinds))} if rng.random() < 0.7 else {}
+    if architecture.startswith("gemma"):
+        drawn |= {"attention.sliding_window_pattern": int(rng.integers(0, 5))} if rng.random() < 0.5 else {}
+        drawn |= {"rope.freq_base_swa": float(rng.choice([1e2, 1e5]))} if rng.random() < 0.5 else {}
+        drawn |= {"final_logit_softcapping": 2.0, "attention.sliding_window": int(rng.integers(1, 9))}
+    return drawn
+
+
+USUAL = {"general.architecture": "gemma2", "gemma2.block_count": 4, "gemma2.embedding_length": 8,
+         "gemma2.context_length": 9, "gemma2.attention.head_count": 2}  # fmt: skip
+MEANT: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {"window": 4096, "every": 2, "factor": 1.0, "base_local": 1e4, "final_softcap": 30.0}),
+    ({"rope.freq_base": 1e6}, {"base": 1e6, "base_local": 1e6}),
+    ({"rope.scaling.factor": 4.0}, {"factor": 4.0, "factor_local": 4.0}),
+    ({"rope.scale_linear": 4.0}, {"factor": 4.0}),
+    ({"rope.scaling.factor": 4.0, "rope.scaling.type": "none"}, {"factor": 1.0, "factor_local": 1.0}),
+    ({"attention.sliding_window_pattern": 3}, {"every": 3}),
+]
+
+
+@pytest.mark.parametrize("said, meant", MEANT)
+def test_habits_mean_what_they_do_to_llama_cpp(said: dict[str, Any], meant: dict[str, Any]) -> None:
+    """Its own reading, as the test above found it."""
+    found = hyperparameters_of(Header(USUAL | {f"gemma2.{key}": value for key, value in said.items()}, {}))
+    assert {name: getattr(found, name) for name in meant} == meant
+
+
+ODD: tuple[Any, ...] = (
+    "",
+    "x",
+    True,
+    2.0,
+    0.5,
+    -1,
+    np.nan,
+    np.inf,
+    -np.inf,
+    0,
+    1,
+    1 << 31,
+    1 << 62,
+    1e300,
+    1e-300,
+    [],
+    [1, 2],
+    [[1]],
+)
+
+
+def test_what_a_file_says_in_another_type_is_refused_in_words(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Draw a key that is read, and what no converter writes there: read all the same, or refused with the path."""
+    rng, path = np.random.default_rng(seed), tmp_path / "m.gguf"
+    architecture = str(rng.choice([*SAID]))
+    write_decoder(path, architecture, rng)
+    header = read_header(path)
+    keys = sorted({*header.said, "split.count", *(f"{architecture}.{key}" for key in _habits("gemma2", rng))})
+    refused = 0
+    for _ in range(60):
+        key, value = str(rng.choice(keys)), ODD[int(rng.integers(len(ODD)))]
+        changed = Header({**header.said, key: value}, header.tensors)
+        monkeypatch.setattr("kernels.frontend.gguf.loading.read_header", lambda _, changed=changed: changed)
+        try:
+            load_gguf(path)
+        except CompileError as e:
+            refused += 1
+            assert str(path) in str(e) or "size capacity" in str(e), (key, value)
+    assert refused
+
+
 def test_weights_are_what_the_package_unpacks(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, path = np.random.default_rng(seed), tmp_path / "m.gguf"
     monkeypatch.setattr("kernels.frontend.gguf.loading._CHUNK", int(rng.integers(1, 1 << 12)))
@@ -85,6 +164,9 @@ def test_weights_are_what_the_package_unpacks(tmp_path: Path, seed: int, monkeyp
 
 
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "causal": ({"attention.causal": 0}, "attention.causal 0 is not supported"),
+    "factor": ({"rope.scaling.attn_factor": 0.5}, "attn_factor 0.5 is not supported"),
+    "angles": ({"rope.freq_base": 0.0}, "turn by no finite angle"),
     "experts": ({"expert_count": 4}, "a mixture of experts"),
     "scaling": ({"rope.scaling.type": "yarn"}, "places scaled by 'yarn'"),
     "heads": ({"attention.head_count_kv": 3}, "do not fit together"),
@@ -137,6 +219,23 @@ def test_a_weight_of_another_size_is_refused(tmp_path: Path, seed: int) -> None:
         path.write_bytes(whole[:at] + int(rng.integers(1, shape[-1])).to_bytes(8, "little") + whole[at + 8 :])
         with pytest.raises(ModelError, match=name.rpartition(".")[0]):
             load_gguf(path)
+
+
+def test_a_weight_that_cannot_be_read_is_told_with_its_file(tmp_path: Path, seed: int) -> None:
+    """Draw a weight, and a NaN in it or a type that nobody unpacks."""
+    rng, path = np.random.default_rng(seed), tmp_path / "m.gguf"
+    write_decoder(path, str(rng.choice([*SAID])), rng)
+    found = read_header(path).tensors
+    name = str(rng.choice([*found]))
+    for odd, told in ((replace(found[name], kind="I32"), "stored as I32"), (found[name], "holds NaN")):
+        file = decoder_file(path)
+        stored = next(each for each in file.stored.values() if each.tensor and each.tensor.name == name)
+        content = bytearray(path.read_bytes())
+        content[odd.start : odd.start + 4] = np.float32(np.nan).tobytes()
+        path.write_bytes(content)
+        tensor = next(each for each in file.proto.graph.initializer if file.stored[each.name] is stored)
+        with pytest.raises(ModelError, match=rf"m\.gguf: tensor '{name}' .*{told}"):
+            replace(file, stored={tensor.name: replace(stored, tensor=odd)}).array(tensor)
 
 
 def test_other_files_and_sizes_are_refused(tmp_path: Path, seed: int) -> None:

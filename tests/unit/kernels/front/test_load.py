@@ -15,6 +15,7 @@ from kernels.frontend.load import load_inputs, load_workload, random_inputs, siz
 from kernels.frontend.networks import NETWORKS
 from kernels.frontend.networks.export import to_onnx
 from kernels.frontend.onnx import load_onnx
+from kernels.frontend.tokens import read_texts
 from kernels.ir.graph import Graph
 from kernels.ir.types import to_numpy
 from kernels.reference import evaluate
@@ -101,7 +102,8 @@ def test_npz_gives_several_inputs(tmp_path: Path, sum_of_two: Graph) -> None:
 )
 def test_input_that_does_not_fit(tmp_path: Path, lenet: Graph, array: np.ndarray, given: str) -> None:
     np.save(tmp_path / "x.npy", array)
-    with pytest.raises(InputError, match=r"input 'data' of lenet: expected \(1, 1, 28, 28\) float32, given " + given):
+    told = rf"x\.npy: input 'data' of lenet: expected \(1, 1, 28, 28\) float32, given {given}"
+    with pytest.raises(InputError, match=told):
         load_inputs(lenet, tmp_path / "x.npy")
     with pytest.raises(InputError, match=given):
         evaluate(lenet, {"data": array})
@@ -142,6 +144,7 @@ def test_tokens_are_drawn_and_read_as_whole_numbers(tmp_path: Path, tokens: Grap
     [
         (np.full((2, 5), 2.5), r"input 't' holds 2\.5; it takes whole numbers"),
         (np.full((2, 5), np.nan), "input 't' holds nan; it takes whole numbers"),
+        (np.full((2, 5), 2.0**63), "input 't' holds 9.22337e[+]18; it takes int64"),  # int64 as a float says it ends
         (np.full((2, 5), 1 << 63, np.uint64), "input 't' holds 9.22337e[+]18; it takes int64, -9223372036854775808 to"),
         (np.full((2, 5), 7), "input 't' holds 7; it chooses from a table of 7 rows"),
         (np.full((2, 5), -8.0), "input 't' holds -8; it chooses"),
@@ -206,3 +209,32 @@ def test_a_network_takes_the_sizes_that_it_has() -> None:
 def test_sizes_that_a_network_has_not_are_refused(network: str, sizes: dict[str, Any], told: str) -> None:
     with pytest.raises(CompileError, match=re.escape(told)):
         load_workload(network=network, onnx=None, seed=None, sizes=sizes)
+
+
+ODD_TOKENS: list[tuple[Any, str]] = [
+    ("1_0 2", "'1_0' is none"),
+    ("\u0661", "is none"),
+    ("1 99999999999999999999", "is none"),
+    ("\udcff", "UTF-8 at byte"),
+    (np.ones((2, 2, 2), int), r"shape \(2, 2, 2\)"),
+    (np.array([1, 2**64 - 1], np.uint64), "token 18446744073709551615"),
+    (np.ones(2, bool), "type bool"),
+    ({"tokens": np.ones(2, int)}, "arrays 'tokens'"),
+]
+
+
+@pytest.mark.parametrize(("content", "told"), ODD_TOKENS)
+def test_what_is_no_token_is_told_in_words(tmp_path: Path, content: Any, told: str) -> None:
+    path = tmp_path / ("t.txt" if isinstance(content, str) else "t.npy")
+    if isinstance(content, str):
+        path.write_bytes(content.encode(errors="surrogateescape"))
+    else:
+        with path.open("wb") as file:
+            np.savez(file, **content) if isinstance(content, dict) else np.save(file, content)
+    with pytest.raises(InputError, match=rf"t\.(txt|npy): .*{told}.*; give"):
+        read_texts(path)
+
+
+def test_a_mark_of_utf_8_is_no_token(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("\ufeff3 5")
+    assert read_texts(tmp_path / "t.txt").tolist() == [[3, 5]]
