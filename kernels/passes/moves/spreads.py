@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from kernels.ir.activations import as_map, expression_of
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.strides import MAX_AXES, strided
@@ -15,7 +16,8 @@ from kernels.passes.rewrite import prune, rebuilt
 
 
 def drop_spreads(graph: Graph) -> Graph:
-    """take, map -> map that reads what the take repeats (ONNX's Expand), where its result keeps its shape."""
+    """take, map -> map that reads what the take repeats (ONNX's Expand), where its result keeps its shape; of a sum or
+    a product it makes a map, as it is one where nothing is repeated before it."""
     writers = producers(graph)
     spread: dict[str, bool] = {}
 
@@ -29,8 +31,9 @@ def drop_spreads(graph: Graph) -> Graph:
 
     nodes = []
     for node in graph.nodes:
-        inputs = tuple(map(source, node.inputs)) if node.op == "map" else node.inputs
-        nodes.append(replace(node, inputs=inputs) if inputs != node.inputs and _fits(graph, node, inputs) else node)
+        inputs = tuple(map(source, node.inputs)) if expression_of(node) is not None else node.inputs
+        reads = inputs != node.inputs and _fits(graph, node, inputs)
+        nodes.append(replace(node if node.op == "map" else as_map(node), inputs=inputs) if reads else node)
     return prune(rebuilt(graph, nodes)) if spread else graph
 
 

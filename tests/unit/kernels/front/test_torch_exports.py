@@ -206,6 +206,22 @@ def test_normalisations_in_single_steps_are_one_node_each(tmp_path: Path, rng: n
         np.testing.assert_allclose(run.outputs[name], theirs, rtol=0, atol=1e-5 * max(1.0, np.abs(theirs).max()))
 
 
+@pytest.mark.parametrize("op", ["Add", "Mul", "Sub"])
+def test_what_is_repeated_for_an_elementwise_step_is_not_copied(
+    tmp_path: Path, rng: np.random.Generator, op: str
+) -> None:
+    """MobileViTv2's context, `expand_as` a picture's rows, and multiplied; here along any axes, on either side."""
+    shape = rng.integers(2, 5, 4)
+    part = np.where(rng.random(4) < 0.5, 1, shape)
+    operands = rng.permutation(["wide", "e"])
+    nodes = [node("Relu", ["x"], ["wide"]), node("Expand", ["c", "shape"], ["e"]), node(op, operands, ["y"])]
+    inputs = {"x": shape.tolist(), "c": part.tolist()}
+    path = save_model(tmp_path / "m.onnx", nodes, inputs, ["y"], {"shape": shape}, opset=OPSET)
+    graph = assert_agrees(path, {"x": normal(rng, *shape), "c": normal(rng, *part)})
+    steps = [one.op for one in prepare(graph, Options("opencl")).nodes]
+    assert steps == ["map"] or (part == shape).all(), steps
+
+
 def test_cast_like(tmp_path: Path, rng: np.random.Generator) -> None:
     nodes = [
         node("CastLike", ["x", "x"], ["same"]), node("CastLike", ["one", "numbers"], ["whole"]),
