@@ -1,16 +1,19 @@
-"""Normalisation of channels, or groups of them, in three steps, so that a large image keeps a whole GPU busy.
+"""Normalisation of channels, or groups of them, in several steps, so that a large image keeps a whole GPU busy.
 
-Chunks of the pixels give their means and squares, these are put together per group, then every pixel is normalised.
+Chunks of the pixels give their means and squares, then every pixel is normalised. A step between puts the means and
+squares of a group together, where they are too many to be put together by each that needs them.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from kernels.catalog.packing import padded
 from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result, view
-from kernels.source.tile import SharedSum
+from kernels.source.tile import UNTILED, SharedSum, Tile
 
 from .bodies import body
 from .context import GpuContext
@@ -21,6 +24,8 @@ CHUNK_PIXELS = 4096
 """Pixels of one chunk; their fp32 sum loses little."""
 MOST_CHUNKS = 128
 """Chunks of a channel, each of which a work-group adds up."""
+_FEW_CHUNKS, _FEWEST_SHARING, _MOST_PARTS = 4, 32, 1024
+"""Chunks that a work-item puts together, and a work-group's items and the parts of a sum for which it does."""
 
 _STATISTICS = Kernel(
     "instance_statistics",
@@ -46,6 +51,21 @@ _NORMALISE = Kernel(
     (*view("src"), *view("dst"), "stacks", "hw", "activation"),
     ("lo", "hi"),
 )
+_ALONE = replace(
+    _NORMALISE,
+    name="instance_normalise_alone",
+    buffers=(Buffer("src"), Buffer("sums", storage="f32"), Buffer("scale"), *_NORMALISE.buffers[2:]),
+    ints=(*_NORMALISE.ints, "span", "chunks"),
+    floats=("epsilon", *_NORMALISE.floats),
+)
+_JOINED = replace(
+    _ALONE,
+    name="instance_normalise_joined",
+    buffers=(Buffer("src"), Buffer("sums", 1, "f32"), *_ALONE.buffers[2:]),
+    ints=(*_ALONE.ints, "channels"),
+    tile=SharedSum,
+    locals=_FACTORS.locals,
+)
 
 
 def lower_instance_norm(context: GpuContext, node: Node) -> None:
@@ -55,28 +75,43 @@ def lower_instance_norm(context: GpuContext, node: Node) -> None:
     chunks = -(-dims.hw // pixels)
     span = -(-dims.hw // chunks)
     common = {"stacks": dims.stacks, "hw": dims.hw}
-    sums, factors = (_scratch(context, node, name, count) for name, count in (("sums", chunks), ("factors", 1)))
+    sums = _scratch(context, node, "sums", chunks)
+    chunked = {**common, "span": span, "chunks": chunks}
     context.dispatch(
-        _STATISTICS, node.name, {"src": source, "sums": sums},
-        {**source.ints("src"), **common, "span": span, "chunks": chunks}, (chunks * group, dims.stacks, dims.n),
-        tile=SharedSum(1, group), group=group,
+        _STATISTICS, node.name, {"src": source, "sums": sums}, {**source.ints("src"), **chunked},
+        (chunks * group, dims.stacks, dims.n), tile=SharedSum(1, group), group=group,
         flops=4 * dims.n * dims.c * dims.hw, traffic=context.traffic(node) // 2,
     )  # fmt: skip
     scale, shift = (context.weight(node.inputs[i], padded(constant(context, node, i), 0, 4)) for i in (1, 2))
     groups = node.attributes.get("groups", dims.c)
-    ints = {**common, "groups": groups, "channels": dims.c // groups, "span": span, "chunks": chunks}
-    group = context.sharing(_FACTORS, ints["channels"] * chunks) or 1
-    context.dispatch(
-        _FACTORS, node.name, {"sums": sums, "scale": scale, "factors": factors}, ints, (groups * group, 1, dims.n),
-        floats={"epsilon": node.attributes["epsilon"]}, tile=SharedSum(1, group), group=group,
-    )  # fmt: skip
+    channels, floats = dims.c // groups, {"epsilon": node.attributes["epsilon"]}
+    tile: Tile = UNTILED
+    kernel, read, group = _NORMALISE, {"sums": sums, "scale": scale}, 0
+    if channels == 1 and chunks <= _FEW_CHUNKS:
+        kernel = _ALONE
+    elif (groups == 1 or channels % 4 == 0) and channels * chunks <= _MOST_PARTS:
+        group = context.sharing(_JOINED, channels * chunks)
+    if group >= _FEWEST_SHARING:
+        kernel, tile = _JOINED, SharedSum(1, group)
+        chunked |= {"channels": channels}
+    elif kernel is _NORMALISE:
+        factors = _scratch(context, node, "factors", 1)
+        ints = {**chunked, "groups": groups, "channels": channels}
+        own = context.sharing(_FACTORS, channels * chunks) or 1
+        context.dispatch(
+            _FACTORS, node.name, {**read, "factors": factors}, ints, (groups * own, 1, dims.n), floats=floats,
+            tile=SharedSum(1, own), group=own,
+        )  # fmt: skip
+        read, chunked, floats, group = {"factors": factors}, common, {}, 0
     target = context.new_packed(node.output, over=node.inputs[:1])
     code, lo, hi = activation_scalars(node)
+    switches = {name: 1 for name, own in (("JOINED", _JOINED), ("ALONE", _ALONE)) if kernel is own}
     context.dispatch(
-        _NORMALISE, node.name,
-        {"src": source, "factors": factors, "shift": shift, "dst": target},
-        {**source.ints("src"), **target.ints("dst"), **common, "activation": code}, (dims.hw, dims.stacks, dims.n),
-        floats={"lo": lo, "hi": hi}, flops=3 * dims.n * dims.c * dims.hw, traffic=context.traffic(node),
+        kernel, node.name, {"src": source, **read, "shift": shift, "dst": target},
+        {**source.ints("src"), **target.ints("dst"), **chunked, "activation": code},
+        (-(-dims.hw // group) * group if group else dims.hw, dims.stacks, dims.n),
+        floats={**floats, "lo": lo, "hi": hi}, tile=tile, switches=switches, group=group,
+        flops=3 * dims.n * dims.c * dims.hw, traffic=context.traffic(node),
     )  # fmt: skip
 
 

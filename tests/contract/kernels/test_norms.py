@@ -136,6 +136,9 @@ def _of_groups(rng: np.random.Generator) -> Graph:
     """A normalisation of drawn groups of channels, between one and all, and what follows it."""
     build = Builder(rng)
     per_group, groups, n = (int(rng.choice(each)) for each in ((1, 2, 3, 4, 5, 8, 12), (1, 2, 3, 4, 8), (1, 2)))
+    per_group, groups = (
+        (int(rng.choice([40, 66])), int(rng.choice([1, 2]))) if rng.random() < 0.2 else (per_group, groups)
+    )
     h, w = map(int, rng.integers(2, (80, 90) if rng.random() < 0.2 else (12, 12)))
     form = str(rng.choice(["rows", "instance", "steps", "moments", *(["image"] if groups == 1 else [])]))
     x = build.input(n, per_group * groups, h, w)
