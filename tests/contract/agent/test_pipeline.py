@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from kernels.compile import compile_graph
 from kernels.frontend.load import load_workload
 from kernels.options import Limits, Options
-from kernels.plan.model import Bundle
+from kernels.plan.model import Bundle, Dispatch
 from kernels.reference import evaluate
 from tests.waiting import eventually
 
@@ -98,6 +99,21 @@ def test_memory_and_stages_are_told(agent: Agent) -> None:
     own = bundle.plan.requires.total_bytes - weights
     assert run.one("memory").device_bytes == pytest.approx(weights + 3 * own, rel=0.02)
     assert run.one("device").threads == 2
+
+
+def test_each_kind_of_step_has_a_stage(agent: Agent) -> None:
+    """Products, elementwise steps, and pooling, wherever they are in the network."""
+    bundle = compiled("cifar10_quick", "im2col", fuse="none")
+    run = agent.run(bundle, {"data": frames_of(1, 1, 3, 32, 32)}, *WAYS["by_kind_3"], *STREAMS)
+    kernels = {program.id: program.kernel for program in bundle.plan.programs}
+    (told,) = [event.detail for event in run.all("setup") if event.step == "pipeline"]
+    kinds = {"map": "elementwise", "pool2d": "rest", "softmax": "rest"}
+    stages: dict[str, set[str]] = {}
+    for stage, begin, end in re.findall(r"(\d+)\((\d+)-(\d+)\)", told):
+        for step in bundle.plan.steps[int(begin) : int(end) + 1]:
+            assert isinstance(step, Dispatch)
+            stages.setdefault(kinds.get(kernels[step.program], "product"), set()).add(stage)
+    assert sorted(map(sorted, stages.values())) == [["1"], ["2"], ["3"]], told
 
 
 def test_an_overwritten_input_is_brought_again_in_every_stage(agent: Agent, seed: int) -> None:

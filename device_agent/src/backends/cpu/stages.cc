@@ -5,14 +5,22 @@
 namespace pocketfarm::cpu {
 namespace {
 
-constexpr int kKinds = 3;  // convolutions and other products; activations and other elementwise steps; pooling and the rest
+// Kinds of steps by how their kernels' names begin: convolutions and other products; activations and other elementwise
+// steps; what is in neither, pooling and the rest.
+const std::vector<std::vector<const char*>> kKinds = {
+    {"conv2d", "winograd", "depthwise", "dense", "matmul", "product", "im2col"},
+    {"map", "binary", "affine", "activate", "instance_norm", "lrn", "row_norm"},
+};
 
 size_t kind_of(const Plan& plan, const Step& step) {
-  if (step.kind != Step::Kind::dispatch) return 2;
-  const std::string& name = plan.programs[step.program].kernel;
-  const auto begins = [&](const char* word) { return name.rfind(word, 0) == 0; };
-  if (begins("conv") || begins("winograd") || begins("depthwise") || begins("dense") || begins("matmul")) return 0;
-  return begins("activation") || begins("binary") || begins("affine") || begins("instance_norm") || begins("lrn") ? 1 : 2;
+  size_t kind = 0;
+  const auto is_of = [&](const std::vector<const char*>& words) {
+    return step.kind == Step::Kind::dispatch && std::any_of(words.begin(), words.end(), [&](const char* word) {
+             return plan.programs[step.program].kernel.rfind(word, 0) == 0;
+           });
+  };
+  while (kind < kKinds.size() && !is_of(kKinds[kind])) ++kind;
+  return kind;
 }
 
 // Stages are numbered in the order in which a frame first comes to them.
@@ -49,7 +57,7 @@ Result<std::vector<Segment>> route_of(const CpuUse& use, const Plan& plan, const
   const bool kinds = use.pipeline == CpuUse::Pipeline::by_kind;
   if (use.pipeline == CpuUse::Pipeline::across) return refused(use, "`across` is for a plan whose steps are on two APIs");
   if (use.threads < 2) return refused(use, "each stage has a thread, and a pipeline at least two stages");
-  const auto route = kinds ? by_kind(std::min(use.threads, kKinds), plan)
+  const auto route = kinds ? by_kind(std::min<int>(use.threads, kKinds.size() + 1), plan)
                            : balanced(costs_ns, static_cast<size_t>(use.threads));
   if (stages_in(route) < 2) return refused(use, "the plan's " + std::to_string(plan.steps.size()) + " steps make one stage only");
   return route;
