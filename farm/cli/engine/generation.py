@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
+from farm.cli.output import write_whole
 from kernels.errors import InputError
 from orchestrator.figures import NS_PER_MS
 from orchestrator.model.experiment.language_model import Text
@@ -61,7 +62,7 @@ def generate(
     data = _as_data(found)
     if save_state:
         kept = state_of(found.plan, found.checkpoint, own, (*map(int, texts[0]), *found.sample.tokens[:-1]))
-        kept.write(save_state)
+        write_whole(save_state, kept.content(), "--save-state")
         data["state"] = {"file": str(save_state), "model_sha256": own, "tokens": len(kept.tokens)}
     if check:
         data["check"] = _checked(check_answers(model, steps[-1], texts, found.sample.answers, found.runs_on.precision))

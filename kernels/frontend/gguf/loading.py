@@ -196,6 +196,7 @@ def _sizes(batch: int | None, sizes: Mapping[str, Any], given: Given, context: i
         )
     if known["capacity"] > context:
         raise OptionError(
-            f"size capacity={known['capacity']}: the model has learnt {context} places; ask for fewer tokens"
+            f"size capacity={known['capacity']}: the model has learnt {context} places; ask for fewer tokens of prompt "
+            "and answer"
         )
     return Sizes(**known)

@@ -35,7 +35,7 @@ class KeptState:
 
     @classmethod
     def read(cls, file: Path) -> KeptState:
-        """Read a file that `write` has written. Raises PlanError for what is damaged, or something else."""
+        """Read a file of `content`. Raises PlanError for what is damaged, or something else."""
         try:
             content = file.read_bytes()
         except OSError as e:
@@ -46,12 +46,10 @@ class KeptState:
         except (KeyError, TypeError, ValueError) as e:
             raise PlanError(f"{file}: no {_KIND} of a language model; give a file of --save-state") from e
 
-    def write(self, file: Path) -> None:
-        """Write it beside its place and rename it: a reader finds the one before or this one."""
+    def content(self) -> bytes:
+        """Return the file's content."""
         head = {_KIND: 1, "model": self.model, "backend": self.backend, "precision": self.precision}
-        half = file.with_name(f"{file.name}.part")
-        half.write_bytes(sealed({**head, "count": len(self.tokens), "tokens": self.tokens}, self.rows))
-        half.replace(file)
+        return sealed({**head, "count": len(self.tokens), "tokens": self.tokens}, self.rows)
 
     def check(self, file: Path, model: str, backend: str, precision: str) -> None:
         """Raise InputError where it is not the state of a model, on a backend, in a precision."""
