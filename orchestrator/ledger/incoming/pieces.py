@@ -52,8 +52,11 @@ class Pieces:
         self._jobs += job_ids
         if time.monotonic() >= self._until:
             self._commit()
-            time.sleep(REST_S)
+            self._rest()
             self._open()
+
+    def _rest(self) -> None:
+        time.sleep(REST_S)
 
     def end(self) -> None:
         for each in self._experiments:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPCookieProcessor, HTTPSHandler, build_opener
@@ -176,13 +177,17 @@ def joined(stack: Stack, join: Path) -> Iterator[Path]:
         yield log
 
 
-def test_the_ledger_is_reached_by_tls_alone_that_the_authority_proves(stack: Stack) -> None:
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A folder that another user reaches: every session of pytest closes the folders above `tmp_path`."""
+    with TemporaryDirectory(prefix="pg-") as name:
+        yield Path(name)
+
+
+def test_the_ledger_is_reached_by_tls_alone_that_the_authority_proves(stack: Stack, home: Path) -> None:
     """The very command and URL; the image's entry point, which gives up root's rights, has a stand-in of two lines."""
     bin_, user = Path(required("postgres")).parent, "nobody" if os.geteuid() == 0 else ""
-    home, port = stack.root / "pg", free_port()
-    home.mkdir()
-    for folder in [stack.root, *stack.root.parents][:4] * bool(user):
-        folder.chmod(folder.stat().st_mode | 0o711)
+    port = free_port()
     if user:
         shutil.chown(home, user)
     as_user = ["setpriv", f"--reuid={user}", "--clear-groups"] * bool(user)
