@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 49_245,  # 65: norms of groups in two steps; 60: GGUF in words; 110: rows of a cache in registers
+    "kernels": 49_260,  # 65: norms of groups in two steps; 60: GGUF in words; 110: rows of a cache in registers
     "orchestrator": 58_750,  # 15: meters that hang; 150: ratios that say nothing, nouns; 3_100: people
     "workers": 18_945,  # 35: counted nouns, means of runs; 310: language models of packages; 1_000: tools
     "device_agent": 19_430,  # 15: means of runs; 80: runs are followed; 335: packed weights; 440: generation

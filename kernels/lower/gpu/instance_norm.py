@@ -6,14 +6,14 @@ squares of a group together, where they are too many to be put together by each 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kernels.catalog.packing import padded
 from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result, view
-from kernels.source.tile import UNTILED, SharedSum, Tile
+from kernels.source.tile import UNTILED, SharedSum, Tile, derived
 
 from .bodies import body
 from .context import GpuContext
@@ -26,6 +26,21 @@ MOST_CHUNKS = 128
 """Chunks of a channel, each of which a work-group adds up."""
 _FEW_CHUNKS, _FEWEST_SHARING, _MOST_PARTS = 4, 32, 1024
 """Chunks that a work-item puts together, and a work-group's items and the parts of a sum for which it does."""
+
+
+@dataclass(frozen=True)
+class AloneTile(Tile):
+    """Each channel is a group."""
+
+    alone = derived(lambda _: 1)
+
+
+@dataclass(frozen=True)
+class JoinedTile(SharedSum):
+    """A work-group puts the statistics of its group of channels together."""
+
+    joined = derived(lambda _: 1)
+
 
 _STATISTICS = Kernel(
     "instance_statistics",
@@ -57,13 +72,14 @@ _ALONE = replace(
     buffers=(Buffer("src"), Buffer("sums", storage="f32"), Buffer("scale"), *_NORMALISE.buffers[2:]),
     ints=(*_NORMALISE.ints, "span", "chunks"),
     floats=("epsilon", *_NORMALISE.floats),
+    tile=AloneTile,
 )
 _JOINED = replace(
     _ALONE,
     name="instance_normalise_joined",
     buffers=(Buffer("src"), Buffer("sums", 1, "f32"), *_ALONE.buffers[2:]),
     ints=(*_ALONE.ints, "channels"),
-    tile=SharedSum,
+    tile=JoinedTile,
     locals=_FACTORS.locals,
 )
 
@@ -88,11 +104,11 @@ def lower_instance_norm(context: GpuContext, node: Node) -> None:
     tile: Tile = UNTILED
     kernel, read, group = _NORMALISE, {"sums": sums, "scale": scale}, 0
     if channels == 1 and chunks <= _FEW_CHUNKS:
-        kernel = _ALONE
+        kernel, tile = _ALONE, AloneTile()
     elif (groups == 1 or channels % 4 == 0) and channels * chunks <= _MOST_PARTS:
         group = context.sharing(_JOINED, channels * chunks)
     if group >= _FEWEST_SHARING:
-        kernel, tile = _JOINED, SharedSum(1, group)
+        kernel, tile = _JOINED, JoinedTile(1, group)
         chunked |= {"channels": channels}
     elif kernel is _NORMALISE:
         factors = _scratch(context, node, "factors", 1)
@@ -105,12 +121,11 @@ def lower_instance_norm(context: GpuContext, node: Node) -> None:
         read, chunked, floats, group = {"factors": factors}, common, {}, 0
     target = context.new_packed(node.output, over=node.inputs[:1])
     code, lo, hi = activation_scalars(node)
-    switches = {name: 1 for name, own in (("JOINED", _JOINED), ("ALONE", _ALONE)) if kernel is own}
     context.dispatch(
         kernel, node.name, {"src": source, **read, "shift": shift, "dst": target},
         {**source.ints("src"), **target.ints("dst"), **chunked, "activation": code},
         (-(-dims.hw // group) * group if group else dims.hw, dims.stacks, dims.n),
-        floats={**floats, "lo": lo, "hi": hi}, tile=tile, switches=switches, group=group,
+        floats={**floats, "lo": lo, "hi": hi}, tile=tile, group=group,
         flops=3 * dims.n * dims.c * dims.hw, traffic=context.traffic(node),
     )  # fmt: skip
 

@@ -4,13 +4,13 @@
     const int pixel = GLOBAL_ID(0);
     const int stack = GROUP_ID(1);
     const int picture = GROUP_ID(2);
-#if JOINED
+#ifdef JOINED
     const int me = LOCAL_ID(0);
     const int first = stack * 4 / channels * channels;
 INCLUDE group_moments
     const FLOAT4 centre = SPLAT(mean);
     const FLOAT4 factor = LOAD_scale(stack) / SPLAT(deviation);
-#elif ALONE
+#elif defined(ALONE)
     const int from = (picture * stacks + stack) * chunks * 2;
     FLOAT4 centre = SPLAT(0.0f);
     FLOAT4 squares = SPLAT(0.0f);
