@@ -20,6 +20,7 @@ from .attention_registers import (
     REGISTER_KERNEL,
     CachedRegisterTile,
     RegisterAttentionTile,
+    of_a_cache,
     register_tile,
 )
 
@@ -95,14 +96,7 @@ KERNEL = Kernel(
         LocalArray("meeting", "LOCAL_MEETING", 1),
     ),
 )
-CACHED_KERNEL = replace(
-    KERNEL,
-    name="attend_rows",
-    buffers=(*KERNEL.buffers[:3], Buffer("ends", 1, "f32"), KERNEL.buffers[3]),
-    ints=("rows", "heads", "kept", "capacity", "window", *(place for place in PLACES if place[0] in "qd")),
-    floats=("scale", "softcap"),
-    tile=CachedTile,
-)
+CACHED_KERNEL = of_a_cache(KERNEL, "attend_rows", CachedTile)
 _FEW = 8
 """Rows for which a work-group each takes no more time than a tile of them."""
 

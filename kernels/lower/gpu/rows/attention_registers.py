@@ -11,7 +11,7 @@ from kernels.catalog.work_group import group_conflict
 from kernels.lower.gpu.bodies import body
 from kernels.options import Limits, Options
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result
-from kernels.source.tile import derived
+from kernels.source.tile import Tile, derived
 
 _COLUMNS, _EIGHTS = 64, 4
 """Columns of the result that a work-item has eight of, and vectors of a step along the depth."""
@@ -107,14 +107,15 @@ REGISTER_KERNEL = Kernel(
     fragments=True,
 )
 
-CACHED_REGISTER_KERNEL = replace(
-    REGISTER_KERNEL,
-    name="attend_rows_registers",
-    buffers=(*REGISTER_KERNEL.buffers[:3], Buffer("ends", 1, "f32"), REGISTER_KERNEL.buffers[3]),
-    ints=("rows", "heads", "kept", "capacity", "window", *(place for place in PLACES if place[0] in "qd")),
-    floats=("scale", "softcap"),
-    tile=CachedRegisterTile,
-)
+
+def of_a_cache(kernel: Kernel, name: str, tile: type[Tile]) -> Kernel:
+    """Return the kernel whose keys and values are a cache's."""
+    ints = ("rows", "heads", "kept", "capacity", "window", *(place for place in PLACES if place[0] in "qd"))
+    buffers = (*kernel.buffers[:3], Buffer("ends", 1, "f32"), kernel.buffers[3])
+    return replace(kernel, name=name, buffers=buffers, ints=ints, floats=("scale", "softcap"), tile=tile)
+
+
+CACHED_REGISTER_KERNEL = of_a_cache(REGISTER_KERNEL, "attend_rows_registers", CachedRegisterTile)
 
 
 def register_tile(
