@@ -103,7 +103,7 @@ def measure(rig: Rig, window_s: float = SHORT_S) -> Measured:
 
 
 def span_s(series: PowerSeries) -> float:
-    """From the first reading to the last."""
+    """Return the time from the first reading to the last."""
     return (series.t_ns[-1] - series.t_ns[0]) / 1e9
 
 
