@@ -39,7 +39,7 @@ SHORT_S = 0.9
 BRIEF_S = 0.3
 LITTLE_S = 0.025
 ENDS_S = 0.2
-"""What a source may leave out at the ends of a window."""
+"""Seconds that a source may leave out at the ends of a window."""
 TRIES = 3
 
 
