@@ -11,7 +11,15 @@ from kernels.ir.graph import Graph
 from kernels.lower.cpu.algorithms import rounds_input
 from kernels.options import Options
 
-from .channels import join_branches, keep_shuffled, nest_concats, norms_of_images, patches_of_rows, sink_transposes
+from .channels import (
+    convs_of_rows,
+    join_branches,
+    keep_shuffled,
+    nest_concats,
+    norms_of_images,
+    patches_of_rows,
+    sink_transposes,
+)
 from .channels.split_channels import split_channels
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
@@ -28,6 +36,7 @@ from .identities import eliminate_identities
 from .int8 import quantized_inputs, rounded_outputs
 from .moves.compose_takes import compose_takes
 from .moves.early_turns import early_turns
+from .moves.image_turns import image_turns
 from .moves.late_turns import late_turns
 from .moves.spreads import drop_spreads
 from .moves.transposes import fold_transposes, sink
@@ -71,6 +80,7 @@ def _extended(fuse: AbstractSet[str]) -> int:
 PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: eliminate_identities(graph),  # so that neighbours see each other
     lambda graph, _: nest_concats(graph),  # one that joins the same again becomes an identity
+    lambda graph, fuse: image_turns(graph) if ENDINGS in fuse else graph,  # so that these two see them
     lambda graph, fuse: patches_of_rows(graph) if PATCHES in fuse else graph,
     lambda graph, fuse: sink_transposes(graph) if ENDINGS in fuse else graph,  # they meet their inverses
     lambda graph, _: fold_transposes(
@@ -134,8 +144,7 @@ def fused(graph: Graph, options: Options, *, local_bytes: int = 0, int8_layers: 
     few = 0 < local_bytes < ATTENTION_LOCAL_BYTES
     fuse = options.fusions - {"rows"} if few else options.fusions
     if "rows" in fuse and options.backend != "cpu":
-        asked = options.algorithm != "auto" or options.granularity or options.pixels or options.layers
-        fuse |= {ENDINGS} if asked else {ENDINGS, PATCHES}
+        fuse |= {ENDINGS} if _asks(options) else {ENDINGS, PATCHES}
         fuse |= {HALVES} if options.half else set()
     if options.backend == "cpu" and int8_layers:
         graph = quantized_inputs(eliminate_identities(graph), options)
@@ -160,8 +169,14 @@ def divided(graph: Graph, options: Options, *, split: bool = False, largest_byte
         return graph
     if options.precision != "int8":  # there each layer has a range of its own
         graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
+        graph = graph if _asks(options) else convs_of_rows(image_turns(graph, to_rows=True))
         graph = free_rows(graph) if options.half else norms_of_images(graph)
     return order(graph) if options.in_place else graph
+
+
+def _asks(options: Options) -> bool:
+    """Return whether somebody asks how convolutions are computed: then all stay convolutions."""
+    return options.algorithm != "auto" or bool(options.granularity or options.pixels or options.layers)
 
 
 def _fused_int8(graph: Graph, options: Options) -> Graph:

@@ -82,9 +82,10 @@ class Convolution:
 
 
 def convolution_of(graph: Graph, node: Node) -> Convolution:
-    """Read a conv node's sizes."""
-    n, c, h, w = graph.shapes[node.inputs[0]]
-    _, k, oh, ow = graph.shapes[node.output]
+    """Read the sizes of a conv node, or of a row_conv node, whose images are rows of channels."""
+    of_rows = (0, 3, 1, 2) if node.op == "row_conv" else (0, 1, 2, 3)
+    n, c, h, w = (graph.shapes[node.inputs[0]][axis] for axis in of_rows)
+    _, k, oh, ow = (graph.shapes[node.output][axis] for axis in of_rows)
     _, _, kh, kw = graph.shapes[node.inputs[1]]
     a = node.attributes
     top, left, bottom, right = a.get("pads", (0, 0, 0, 0))

@@ -17,7 +17,7 @@ from kernels.options import Limits, Options
 from kernels.plan.model import Copy, Port
 
 from .context import GpuContext
-from .convolution import lower_conv, lower_im2col
+from .convolution import lower_conv, lower_im2col, lower_row_conv
 from .convolution.squeeze import lower_squeeze
 from .elementwise import lower_affine, lower_binary
 from .instance_norm import lower_instance_norm
@@ -45,6 +45,7 @@ from .values import Value
 
 LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "conv": lower_conv,
+    "row_conv": lower_row_conv,
     "im2col": lower_im2col,
     "dense": lower_dense,
     "matmul": lower_matmul,

@@ -100,7 +100,6 @@ def lower_reshape(context: GpuContext, node: Node) -> None:
     elif source in context.kept_single or exists_in_single(context, source):
         context.values[node.output] = Value(single=single(context, source))
     elif dims_of(old) == dims_of(shape) and has_channels(old) and has_channels(shape):
-        packed(context, source)
         context.values[node.output] = context.values[source]
     elif context.half:
         context.values[node.output] = Value(plain=plain(context, source))

@@ -63,9 +63,11 @@ def sink_transposes(graph: Graph) -> Graph:
 
 def _saves(graph: Graph, node: Node, turns: Mapping[str, str], counts: Mapping[str, int]) -> bool:
     """Return whether it works on images of the result's shape, one of which is read here alone as an image of rows."""
+    if node.op not in _OF_EACH_ELEMENT:
+        return False
     images = [name for name in node.inputs if name not in graph.constants]
     alike = all(graph.shapes[name] == graph.shapes[node.output] for name in images)
-    return node.op in _OF_EACH_ELEMENT and alike and any(name in turns and counts[name] == 1 for name in images)
+    return alike and any(name in turns and counts[name] == 1 for name in images)
 
 
 def _ends(node: Node, others: Sequence[str], turns: Mapping[str, str], dense: AbstractSet[str]) -> bool:

@@ -86,7 +86,7 @@ def _compose(graph: Graph) -> Graph:
             perm = tuple(first.attributes["perm"][p] for p in node.attributes["perm"])
             node = replace(node, inputs=first.inputs, attributes={"perm": perm})
             writers[node.output] = node
-        root, axes, turns = _look(graph, node, looks)
+        root, axes, turns = look(graph, node, looks)
         found = looks[node.output] = root, axes, turns
         whole = at_once(graph, node, found, shapes) if node.op == "transpose" and turns > 1 else None
         nodes += whole or [node]
@@ -97,30 +97,38 @@ Look = tuple[str, Sequence[Axis], int]
 """A tensor that reshapes and transpositions make of another one: this one, where its elements are, transpositions."""
 
 
-def _look(graph: Graph, node: Node, looks: Mapping[str, Look]) -> Look:
+def look(graph: Graph, node: Node, looks: Mapping[str, Look]) -> Look:
+    """Return what a node makes of the tensor that these looks know; of itself where it is no move."""
     shape, source = graph.shapes[node.output], node.inputs[0] if node.inputs else ""
     if node.op in _MOVES and graph.types[source] == graph.types[node.output]:
-        root, axes, turns = looks.get(source) or _whole(graph, source)
+        root, axes, turns = looks.get(source) or whole(graph, source)
         if node.op == "transpose":
             return root, [axes[p] for p in node.attributes["perm"]], turns + 1
         if (parts := reshaped(axes, shape)) is not None:
             return root, parts, turns
-    return _whole(graph, node.output)
+    return whole(graph, node.output)
 
 
-def _whole(graph: Graph, name: str) -> Look:
+def whole(graph: Graph, name: str) -> Look:
+    """Return a tensor as itself."""
     shape = graph.shapes[name]
     return name, [((extent, stride),) for extent, stride in zip(shape, natural(shape), strict=True)], 0
 
 
-def at_once(graph: Graph, last: Node, look: Look, shapes: dict[str, Shape]) -> list[Node] | None:
-    """Return reshape, transposition and reshape that do the same; None where that takes too many axes."""
-    root, axes, _ = look
+def merged(axes: Sequence[Axis]) -> list[tuple[int, int]]:
+    """Return extents above 1 and strides, as few as they are: an axis whose next one goes on where it ends is one."""
     parts: list[tuple[int, int]] = []
     for extent, stride in [part for axis in axes for part in axis if part[0] > 1]:
         if parts and parts[-1][1] == extent * stride:
             extent *= parts.pop()[0]
         parts.append((extent, stride))
+    return parts
+
+
+def at_once(graph: Graph, last: Node, look: Look, shapes: dict[str, Shape]) -> list[Node] | None:
+    """Return reshape, transposition and reshape that do the same; None where that takes too many axes."""
+    root, axes, _ = look
+    parts = merged(axes)
     order = sorted(range(len(parts)), key=lambda index: -parts[index][1])
     end = replace(last, op="reshape", attributes={"shape": graph.shapes[last.output]})
     if order == [*range(len(parts))]:

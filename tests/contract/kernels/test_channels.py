@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from math import prod
 from pathlib import Path
@@ -85,6 +86,55 @@ def test_rows_of_channels_are_made_images_only_where_a_convolution_reads_them(
     assert found["binary"] == 0, "scaled and added where the rows end"
     assert not {"transpose_tiled", "transpose", "affine"} & set(found)
     assert found["row_norm_image" if precision == "fp32" else "turn_vectors"]
+
+
+def _turn(build: Builder, x: str, shape: tuple[int, ...], *, flat: bool) -> str:
+    """Turn rows of channels into an image. `flat`: over three axes, as exporters of PVT write it."""
+    n, *middle, last = shape
+    if not flat:
+        return _image(build, x) if len(build.graph.shapes[x]) == 4 else _image(build, _reshaped(build, x, shape))
+    rows = _reshaped(build, x, (n, prod(middle), last))
+    turned = build.node("transpose", [rows], (n, last, prod(middle)), perm=(0, 2, 1))
+    return _reshaped(build, turned, (n, last, *middle))
+
+
+def _reshaped(build: Builder, x: str, shape: tuple[int, ...]) -> str:
+    return build.node("reshape", [x], shape, shape=shape)
+
+
+def depthwise_between_rows(rng: random.Random) -> Graph:
+    """A dense layer, an image with filters of each channel's own, and another dense layer."""
+    build = Builder()
+    n, h, w, c = rng.choice((1, 2, 3)), rng.randint(5, 9), rng.randint(5, 12), 4 * rng.randint(1, 20)
+    kernel, stride = (rng.choice((2, 3, 5)), rng.choice((1, 3, 4))), rng.choice((1, 1, 2))
+    rows = _dense(build, build.input(n, h, w, 12), c)
+    x = _turn(build, rows, (n, h, w, c), flat=rng.random() < 0.5)
+    added = rng.random() < 0.5
+    strides, pads = (stride, stride), (rng.randint(0, 2), rng.randint(0, 2), rng.randint(0, 2), rng.randint(0, 2))
+    if added:
+        strides, pads = (1, 1), (kernel[0] // 2, (kernel[1] - 1) // 2, (kernel[0] - 1) // 2, kernel[1] // 2)
+    out = build.conv(x, c, kernel, strides, pads, groups=c, bias=rng.random() < 0.5)
+    _, _, oh, ow = shape = build.graph.shapes[out]
+    out = build.node("add", [out, x], shape) if added else out
+    out = build.node("relu", [out], shape) if rng.random() < 0.5 else out
+    if rng.random() < 0.5:
+        flat = _reshaped(build, out, (n, c, oh * ow))
+        rows = build.node("transpose", [flat], (n, oh * ow, c), perm=(0, 2, 1))
+    else:
+        rows = _rows(build, out)
+    return build.outputs(_dense(build, rows, 8))
+
+
+@pytest.mark.parametrize(("api", "precision"), covering("own filters", GPUS, ["fp32", "fp16"]))
+def test_filters_of_each_channel_read_and_write_rows(
+    agent: Agent, api: Backend, precision: str, shaders: Path, seed: int
+) -> None:
+    rng = random.Random(f"{seed} {api}")
+    graph = side_by_side({str(i): depthwise_between_rows(rng) for i in range(8)})
+    limits = Limits(cpu_device=True) if rng.random() < 0.5 else DESKTOP
+    found = kernels(check(agent, graph, Options(api, precision), limits, shaders))  # type: ignore[arg-type]
+    assert found["conv_depthwise_of_rows"] == 8
+    assert not {name for name in found if "transpose" in name or "turn" in name or "pack" in name}
 
 
 @APIS

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog.convolution.kernel_parts import DILATION, WINDOW, layer_kernel
+import numpy as np
+
+from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, OPERANDS, WINDOW, layer_kernel
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.packing import pack_depthwise, padded
 from kernels.catalog.work_group import in_groups, split_group
 from kernels.errors import OptionError
 from kernels.options import Limits, Options
+from kernels.source.kernel import Kernel
 from kernels.source.tile import Tile, derived
 
 _WIDEST = 7
@@ -47,6 +50,15 @@ ROWS = layer_kernel(
     Path(__file__).with_name("rows.c"),
     [name for name in (*WINDOW, *DILATION) if name not in ("kw", "sw", "dw")],
     RowTile,
+)
+OF_ROWS = Kernel(
+    "conv_depthwise_of_rows",
+    Path(__file__).with_name("of_rows.c"),
+    OPERANDS,
+    ("stacks", *WINDOW, *DILATION, *ENDING),
+    BOUNDS,
+    PixelTile,
+    computes_in_half=True,
 )
 
 
@@ -86,6 +98,20 @@ class Depthwise:
             bias=padded(constants["bias"], 0, 4),
         )
         return (call,)
+
+
+def of_rows(conv: Convolution, constants: Constants, limits: Limits) -> Call:
+    """Return the dispatch for an image in rows of channels; constants: weight (C, 1, kh, kw), bias (C)."""
+    pixels = int(_by_device(conv, limits)[0])
+    return Call(
+        OF_ROWS,
+        (_work_items(conv, pixels) * conv.out_stacks, 1, conv.n),
+        PixelTile(pixels),
+        conv.padding,
+        {"stacks": conv.out_stacks, **conv.window, **conv.dilation},
+        weight=np.ascontiguousarray(pack_depthwise(constants["weight"]).transpose(1, 2, 0, 3)),
+        bias=constants["bias"],
+    )
 
 
 def _by_device(conv: Convolution, limits: Limits) -> tuple[str, ...]:

@@ -9,12 +9,14 @@ import numpy as np
 
 from kernels.catalog.convolution import CONVOLUTIONS
 from kernels.catalog.convolution.depthwise import KERNEL as DEPTHWISE
+from kernels.catalog.convolution.depthwise import OF_ROWS, of_rows
+from kernels.catalog.convolution.sizes import convolution_of
 from kernels.catalog.family import Call
 from kernels.errors import UnsupportedNode
 from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 from kernels.lower.gpu.context import GpuContext
-from kernels.lower.gpu.layout import packed
+from kernels.lower.gpu.layout import packed, plain
 from kernels.lower.gpu.values import View
 from kernels.plan.model import Tensor
 from kernels.source.chunks import long_sums
@@ -23,14 +25,12 @@ from .planes import port_in_planes
 from .separable import Work, lower_separable
 from .windows import lower_im2col
 
-__all__ = ["constant", "lower_conv", "lower_im2col"]
+__all__ = ["constant", "lower_conv", "lower_im2col", "lower_row_conv"]
 
 
 def lower_conv(context: GpuContext, node: Node) -> None:
     """The dispatches of the chosen algorithm; bias, residual and activation are part of the last of each round."""
-    weight, k = constant(context, node, 1), context.dims(node.output).c
-    bias = constant(context, node, 2) if _has(node, 2) else np.zeros(k, np.float32)
-    constants = {"weight": weight, "bias": bias}
+    constants = _constants(context, node)
     inner = context.within.get(node.inputs[0])
     if inner is None:
         conv, calls = context.calls(CONVOLUTIONS, node, constants)
@@ -50,6 +50,21 @@ def lower_conv(context: GpuContext, node: Node) -> None:
         _dispatch(context, node, call, places, views, residual, work if call is calls[-1] else Work())
 
 
+def lower_row_conv(context: GpuContext, node: Node) -> None:
+    """One dispatch from rows to rows, with bias, residual and activation."""
+    conv = convolution_of(context.graph, node)
+    call = of_rows(conv, _constants(context, node), context.limits)
+    residual = plain(context, node.inputs[3]) if _has(node, 3) else None
+    places: dict[str, str | View] = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
+    _dispatch(context, node, call, places, {}, residual, Work(conv.flops, context.traffic(node)))
+
+
+def _constants(context: GpuContext, node: Node) -> dict[str, Array]:
+    weight = constant(context, node, 1)
+    bias = constant(context, node, 2) if _has(node, 2) else np.zeros(len(weight), np.float32)
+    return {"weight": weight, "bias": bias}
+
+
 def _scratch(context: GpuContext, node: Node, call: Call) -> str:
     size = call.scratch_elements * (2 if context.half else 4)
     described = Tensor(shape=(call.scratch_elements,), dtype=context.dtype, layout="packed")
@@ -62,7 +77,7 @@ def _dispatch(
     call: Call,
     places: Mapping[str, str | View],
     views: Mapping[str, int],
-    residual: View | None,
+    residual: str | View | None,
     work: Work,
 ) -> None:
     code, lo, hi = activation_scalars(node) if call.is_last else (0, 0.0, 0.0)
@@ -111,7 +126,7 @@ def _last_lanes(context: GpuContext, node: Node, call: Call) -> dict[str, int]:
     Their weights are zero, and zero times infinity would be NaN, which the next layer would spread.
     """
     lanes = context.dims(node.output).c % 4
-    return {"LAST_LANES": lanes} if lanes and call.is_last and call.kernel is not DEPTHWISE else {}
+    return {"LAST_LANES": lanes} if lanes and call.is_last and call.kernel not in (DEPTHWISE, OF_ROWS) else {}
 
 
 def constant(context: GpuContext, node: Node, index: int) -> Array:

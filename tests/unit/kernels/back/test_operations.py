@@ -336,7 +336,7 @@ def test_a_constant_operand_lies_in_stacks_before_anything_runs(precision: str) 
 
 
 def test_every_operation_has_a_case() -> None:
-    covered = {"conv", "concat"}
+    covered = {"conv", "concat", "row_conv"}  # the last in tests/contract/kernels/test_channels.py
     of_passes = prepare(encoder(1, 5, 2, 12), Options("opencl"))  # computed in tests/contract/kernels/test_rows.py
     covered |= {node.op for node in of_passes.nodes}
     for case in CASES.values():
