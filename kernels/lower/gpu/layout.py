@@ -135,7 +135,7 @@ def _pack(context: GpuContext, tensor: str, value: Value, dims: Dims) -> View:
     view = context.new_packed(tensor)
     context.dispatch(
         kernel, f"{tensor}:pack", {"src": str(source), "dst": view.buffer},
-        {"channels": dims.c, "hw": dims.hw, **view.ints("dst")}, (dims.hw, dims.stacks, dims.n),
+        {"channels": dims.c, "hw": dims.hw, **view.ints("dst")}, (dims.hw * dims.stacks, 1, dims.n),
         traffic=_moved(context, dims, plain_is_single=kernel is PACK),
     )  # fmt: skip
     return view
@@ -145,7 +145,7 @@ def _unpack(context: GpuContext, tensor: str, view: View, kernel: Kernel, target
     dims = context.dims(tensor)
     context.dispatch(
         kernel, f"{tensor}:unpack", {"src": view.buffer, "dst": target},
-        {"channels": dims.c, "hw": dims.hw, **view.ints("src")}, (dims.hw, dims.stacks, dims.n),
+        {"channels": dims.c, "hw": dims.hw, **view.ints("src")}, (dims.hw * dims.stacks, 1, dims.n),
         traffic=_moved(context, dims, plain_is_single=kernel is UNPACK),
     )  # fmt: skip
     return target

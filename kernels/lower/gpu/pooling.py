@@ -22,9 +22,9 @@ from .maps import stack_text, stacked_operands, trimmed, used_ints
 from .values import View
 
 _FEW_PIXELS = 4096
-"""The number of pixels beyond which one work-item each keeps a GPU busy."""
+"""The number of pixels, or of rows that lie apart, beyond which one work-item each keeps a GPU busy."""
 _SHARED_ROW = 64
-"""The number of adjacent elements from which on a work-group shares out a row."""
+"""The number of elements from which on a work-group shares out a row."""
 
 _PAIR = (Buffer("src"), result("dst"))
 _VIEWS = (*view("src"), *view("dst"))
@@ -119,7 +119,7 @@ def lower_softmax(context: GpuContext, node: Node) -> None:
     else:
         buffers = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
         count = prod(shape) // shape[axis]
-        is_shared = axis == len(shape) - 1 and shape[axis] >= _SHARED_ROW
+        is_shared = shape[axis] >= _SHARED_ROW and (axis == len(shape) - 1 or count <= _FEW_PIXELS)
         group = context.sharing(_ROWS, shape[axis]) if is_shared else 0
         kernel, items = (_ROWS, (count * group, 1, 1)) if group else (_PLAIN, (count, 1, 1))
         ints = {"axis": shape[axis], "inner": prod(shape[axis + 1 :]), "count": count}

@@ -1,19 +1,18 @@
-// Rows of an array (outer, axis, inner) by a work-item each; of one whose last axis it is by a work-group of KY: then the
-// elements are shared out, and maximum and sum meet in local memory. count = outer * inner.
+// Rows of an array (outer, axis, inner) by a work-item each, or by a work-group of KY: then the elements are shared out,
+// and maximum and sum meet in local memory. count = outer * inner.
 {
 #ifdef KY
     const int me = LOCAL_ID(0);
-    const int start = GROUP_ID(0) * axis;
+    const int row = GROUP_ID(0);
 #define STEP KY
-#define AT(i) (start + (i))
 #else
     const int me = 0;
     const int row = GLOBAL_ID(0);
     if (row >= count) return;
-    const int start = row / inner * axis * inner + row % inner;
 #define STEP 1
-#define AT(i) (start + (i) * inner)
 #endif
+    const int start = row / inner * axis * inner + row % inner;
+#define AT(i) (start + (i) * inner)
     float most = -3.4028234e38f;
     for (int i = me; i < axis; i += STEP) most = MAX(most, LOAD_src(AT(i)));
 #ifdef KY

@@ -167,6 +167,7 @@ CASES: dict[str, Case] = {
     "global_average_pool_large": lambda b: b.node("global_average_pool", [b.input(2, 9, 13, 11)], (2, 9, 1, 1)),
     "softmax_rows": lambda b: b.node("softmax", [b.input(2, 6, 3, 5)], (2, 6, 3, 5), axis=3),
     "softmax_long_rows": lambda b: b.node("softmax", [b.input(2, 3, 2, 70)], (2, 3, 2, 70), axis=3),
+    "softmax_long_columns": lambda b: b.node("softmax", [b.input(2, 3, 70, 5)], (2, 3, 70, 5), axis=2),
     "softmax_rank_3": lambda b: b.node("softmax", [b.input(2, 6, 5)], (2, 6, 5), axis=1),
     "map": lambda b: b.node(
         "map",
