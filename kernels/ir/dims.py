@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from .graph import Node
+
+TO_IMAGE, TO_ROWS = (0, 3, 1, 2), (0, 2, 3, 1)
+"""The transpositions that make an image of rows of channels, (N, h, w, C), and rows of an image."""
+
 
 @dataclass(frozen=True)
 class Dims:
@@ -47,3 +52,8 @@ def dims_of(shape: tuple[int, ...]) -> Dims:
     if len(shape) == 2:
         return Dims(shape[0], shape[1], 1, 1)
     return Dims(1, prod(shape), 1, 1)
+
+
+def is_turn(node: Node | None, perm: tuple[int, ...]) -> bool:
+    """Return whether a node transposes just so."""
+    return node is not None and node.op == "transpose" and tuple(node.attributes["perm"]) == perm

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernels.ir.dims import TO_IMAGE
 from kernels.ir.graph import Graph, Node
 
 
@@ -83,7 +84,7 @@ class Convolution:
 
 def convolution_of(graph: Graph, node: Node) -> Convolution:
     """Read the sizes of a conv node, or of a row_conv node, whose images are rows of channels."""
-    of_rows = (0, 3, 1, 2) if node.op == "row_conv" else (0, 1, 2, 3)
+    of_rows = TO_IMAGE if node.op == "row_conv" else (0, 1, 2, 3)
     n, c, h, w = (graph.shapes[node.inputs[0]][axis] for axis in of_rows)
     _, k, oh, ow = (graph.shapes[node.output][axis] for axis in of_rows)
     _, _, kh, kw = graph.shapes[node.inputs[1]]

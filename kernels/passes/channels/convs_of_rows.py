@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kernels.ir.dims import TO_IMAGE, TO_ROWS, is_turn
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers, use_counts
 from kernels.passes.rewrite import prune, rebuilt
-
-_TO_IMAGE, _TO_ROWS = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
 def convs_of_rows(graph: Graph) -> Graph:
@@ -16,19 +15,15 @@ def convs_of_rows(graph: Graph) -> Graph:
     counts, writers = use_counts(graph), producers(graph)
     found: dict[str, Node] = {}
     for last in graph.nodes:
-        conv = writers.get(last.inputs[0]) if _is_turn(last, _TO_ROWS) else None
+        conv = writers.get(last.inputs[0]) if is_turn(last, TO_ROWS) else None
         if conv is None or counts[conv.output] > 1 or not _is_of_each_channel(graph, conv):
             continue
         turns = [writers.get(name) for name in (conv.inputs[0], *conv.inputs[3:])]
-        rows = [turn.inputs[0] for turn in turns if turn is not None and _is_turn(turn, _TO_IMAGE)]
+        rows = [turn.inputs[0] for turn in turns if turn is not None and is_turn(turn, TO_IMAGE)]
         if len(rows) == len(turns):
             inputs = (rows[0], *conv.inputs[1:3], *rows[1:])
             found[last.output] = replace(conv, op="row_conv", inputs=inputs, outputs=last.outputs)
     return prune(rebuilt(graph, [found.get(node.output, node) for node in graph.nodes])) if found else graph
-
-
-def _is_turn(node: Node, perm: tuple[int, ...]) -> bool:
-    return node.op == "transpose" and tuple(node.attributes["perm"]) == perm
 
 
 def _is_of_each_channel(graph: Graph, node: Node) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kernels.ir.dims import TO_ROWS, is_turn
 from kernels.ir.graph import Graph
 from kernels.ir.links import producers, use_counts
 from kernels.passes.rewrite import rebuilt
-
-_TO_ROWS = (0, 2, 3, 1)
 
 
 def norms_of_images(graph: Graph) -> Graph:
@@ -17,7 +16,7 @@ def norms_of_images(graph: Graph) -> Graph:
     found, gone = {}, set()
     for node in graph.nodes:
         turn = writers.get(node.inputs[0]) if node.op == "row_norm" else None
-        if turn is None or turn.op != "transpose" or tuple(turn.attributes["perm"]) != _TO_ROWS:
+        if turn is None or not is_turn(turn, TO_ROWS):
             continue
         if counts[turn.output] == 1 and len(node.inputs) == 3 and node.attributes.keys() == {"epsilon"}:
             attributes = {**node.attributes, "of_image": True}

@@ -9,13 +9,12 @@ from math import prod
 
 import numpy as np
 
+from kernels.ir.dims import TO_IMAGE, is_turn
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers, use_counts
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import joined
 from kernels.passes.rewrite import fresh, prune, rebuilt
-
-_TO_IMAGE = (0, 3, 1, 2)
 
 
 def patches_of_rows(graph: Graph) -> Graph:
@@ -26,7 +25,7 @@ def patches_of_rows(graph: Graph) -> Graph:
     nodes: list[Node] = []
     for conv in graph.nodes:
         turn = writers.get(conv.inputs[0]) if conv.op == "conv" else None
-        if turn is None or counts[turn.output] > 1 or not _is_image(turn) or not _is_whole(graph, conv):
+        if turn is None or counts[turn.output] > 1 or not is_turn(turn, TO_IMAGE) or not _is_whole(graph, conv):
             nodes.append(conv)
             continue
         (n, h, w, c), (m, _, kh, kw) = graph.shapes[turn.inputs[0]], graph.shapes[conv.inputs[1]]
@@ -47,13 +46,9 @@ def patches_of_rows(graph: Graph) -> Graph:
             Node(f"{conv.name}.rows", "reshape", (source,), (flat,), {"shape": shapes[flat]}),
             Node(conv.name, "dense", (flat, weight, *conv.inputs[2:]), (sums,)),
             Node(f"{conv.name}.rows", "reshape", (sums,), (rows,), {"shape": shapes[rows]}),
-            Node(f"{conv.name}.image", "transpose", (rows,), conv.outputs, {"perm": _TO_IMAGE}),
+            Node(f"{conv.name}.image", "transpose", (rows,), conv.outputs, {"perm": TO_IMAGE}),
         ]
     return prune(rebuilt(graph, nodes, constants=constants, shapes=shapes)) if shapes else graph
-
-
-def _is_image(turn: Node) -> bool:
-    return turn.op == "transpose" and tuple(turn.attributes["perm"]) == _TO_IMAGE
 
 
 def _is_whole(graph: Graph, conv: Node) -> bool:

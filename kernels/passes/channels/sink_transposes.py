@@ -13,12 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.ir.activations import ACTIVATIONS
+from kernels.ir.dims import TO_IMAGE, TO_ROWS, is_turn
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import use_counts
 from kernels.ir.shapes import Shape
 from kernels.passes.rewrite import fresh, prune, rebuilt
 
-_TO_IMAGE, _TO_ROWS = (0, 3, 1, 2), (0, 2, 3, 1)
 _OF_EACH_ELEMENT = frozenset({"add", "mul", *ACTIVATIONS})
 
 
@@ -39,14 +39,14 @@ def sink_transposes(graph: Graph) -> Graph:
             nodes.append(node)
             if node.op == "dense" or (node.op == "reshape" and node.inputs[0] in dense):
                 dense.add(node.output)
-            if node.op == "transpose" and tuple(node.attributes["perm"]) == _TO_IMAGE:
+            if is_turn(node, TO_IMAGE):
                 turns[node.output] = node.inputs[0]
             continue
         n, c, h, w = graph.shapes[node.output]
         for name in others:
             turns[name] = fresh(graph, f"{name}.as_rows")
             shapes[turns[name]] = n, h, w, c
-            nodes.append(Node(f"{name}.as_rows", "transpose", (name,), (turns[name],), {"perm": _TO_ROWS}))
+            nodes.append(Node(f"{name}.as_rows", "transpose", (name,), (turns[name],), {"perm": TO_ROWS}))
         inputs = [turns.get(name) or fresh(graph, f"{node.output}.constant") for name in node.inputs]
         constants |= {
             new: _of_rows(graph.constants[name])
@@ -57,7 +57,7 @@ def sink_transposes(graph: Graph) -> Graph:
         shapes[inner] = n, h, w, c
         dense |= {inner} if set(inputs) & dense else set()
         nodes.append(replace(node, inputs=tuple(inputs), outputs=(inner,)))
-        nodes.append(Node(node.name, "transpose", (inner,), node.outputs, {"perm": _TO_IMAGE}))
+        nodes.append(Node(node.name, "transpose", (inner,), node.outputs, {"perm": TO_IMAGE}))
     return prune(rebuilt(graph, nodes, shapes=shapes, constants=constants)) if shapes else graph
 
 
@@ -79,4 +79,4 @@ def _ends(node: Node, others: Sequence[str], turns: Mapping[str, str], dense: Ab
 def _of_rows(constant: Array) -> Array:
     """Turn a constant that broadcasts to images into one that broadcasts alike to their rows."""
     image = constant.reshape((1,) * (4 - constant.ndim) + constant.shape)
-    return np.ascontiguousarray(image.transpose(0, 2, 3, 1))
+    return np.ascontiguousarray(image.transpose(TO_ROWS))

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kernels.ir.dims import TO_IMAGE, TO_ROWS
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import use_counts
 from kernels.ir.shapes import Shape
 from kernels.passes.moves.transposes import Look, look, merged, whole
 from kernels.passes.rewrite import fresh, prune, rebuilt
 from kernels.passes.rows.strided_looks import Axis
-
-_TO_IMAGE, _TO_ROWS = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
 def image_turns(graph: Graph, *, to_rows: bool = False) -> Graph:
@@ -36,16 +35,16 @@ def image_turns(graph: Graph, *, to_rows: bool = False) -> Graph:
             alone.add(node.output)
         shape, middle = graph.shapes[node.output], fresh(graph, f"{node.output}.turned")
         perm = node.attributes.get("perm")
-        if node.output not in alone or (perm == _TO_ROWS and node.inputs[0] == root):
+        if node.output not in alone or (perm == TO_ROWS and node.inputs[0] == root):
             nodes.append(node)
         elif to_rows and node.op == "transpose" and _are_rows(graph, root, axes):
             shapes[middle] = _rows(graph.shapes[root])
-            nodes.append(Node(node.name, "transpose", (root,), (middle,), {"perm": _TO_ROWS}))
+            nodes.append(Node(node.name, "transpose", (root,), (middle,), {"perm": TO_ROWS}))
             nodes.append(Node(node.name, "reshape", (middle,), node.outputs, {"shape": shape}))
-        elif turns and len(shape) == 4 and perm != _TO_IMAGE and _is_whole(axes, _TO_ROWS):
+        elif turns and len(shape) == 4 and perm != TO_IMAGE and _is_whole(axes, TO_ROWS):
             shapes[middle] = _rows(shape)
             nodes.append(Node(node.name, "reshape", (root,), (middle,), {"shape": shapes[middle]}))
-            nodes.append(Node(node.name, "transpose", (middle,), node.outputs, {"perm": _TO_IMAGE}))
+            nodes.append(Node(node.name, "transpose", (middle,), node.outputs, {"perm": TO_IMAGE}))
         else:
             nodes.append(node)
     return prune(rebuilt(graph, nodes, shapes=shapes)) if shapes else graph
@@ -64,4 +63,4 @@ def _is_whole(axes: Sequence[Axis], perm: Sequence[int]) -> bool:
 def _are_rows(graph: Graph, root: str, axes: Sequence[Axis]) -> bool:
     """Return whether another tensor is an image, and its elements are here in the order of its rows."""
     (_, image, _) = whole(graph, root)
-    return len(image) == 4 and len(merged(axes)) > 1 and merged(axes) == merged([image[axis] for axis in _TO_ROWS])
+    return len(image) == 4 and len(merged(axes)) > 1 and merged(axes) == merged([image[axis] for axis in TO_ROWS])

@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 
 from kernels.ir.activations import ACTIVATIONS
+from kernels.ir.dims import TO_ROWS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.programs import in_floats
 from kernels.ir.shapes import Shape
@@ -118,7 +119,7 @@ class _Keeping:
         turned = self._named(name, "pixels", (n, h, w, c))
         if turned not in self._written:
             self._write(name)
-            self._add(Node(turned, "transpose", (name,), (turned,), {"perm": (0, 2, 3, 1)}))
+            self._add(Node(turned, "transpose", (name,), (turned,), {"perm": TO_ROWS}))
         return turned
 
     def _by_row(self, node: Node) -> bool:

@@ -7,6 +7,7 @@ from math import prod
 
 from kernels.catalog.desktop.units.known import MATRIX, WIDTH, KnownTile
 from kernels.catalog.work_group import group_conflict
+from kernels.ir.dims import TO_ROWS
 from kernels.ir.graph import Node
 from kernels.ir.links import is_root_mean_square
 from kernels.lower.gpu.bodies import body
@@ -174,7 +175,7 @@ def _of_rows(context: GpuContext, node: Node) -> Node:
     """The normalisation of rows, which are made of the image first."""
     rows = f"{node.output}.rows"
     context.graph.shapes[rows] = context.graph.shapes[node.output]
-    lower_transpose(context, Node(node.name, "transpose", node.inputs[:1], (rows,), {"perm": (0, 2, 3, 1)}))
+    lower_transpose(context, Node(node.name, "transpose", node.inputs[:1], (rows,), {"perm": TO_ROWS}))
     return replace(node, inputs=(rows, *node.inputs[1:]))
 
 

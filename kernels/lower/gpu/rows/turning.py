@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kernels.catalog.transposition import ALGORITHMS, TRANSPOSITIONS, transposition_of
 from kernels.catalog.transposition.tiled import Square
 from kernels.catalog.work_group import group_conflict
+from kernels.ir.dims import TO_IMAGE, TO_ROWS
 from kernels.ir.graph import Node
 from kernels.lower.gpu.bodies import body
 from kernels.lower.gpu.context import GpuContext
@@ -14,7 +15,6 @@ from kernels.lower.gpu.layout import plain
 from kernels.lower.gpu.values import View
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result
 
-_TO_ROWS, _TO_STACKS = (0, 2, 3, 1), (0, 3, 1, 2)
 _READ_STACKS = frozenset(
     {"conv", "max_pool", "average_pool", "global_average_pool", "affine", "instance_norm", "resize"}
 )
@@ -53,9 +53,9 @@ def _turned(context: GpuContext, node: Node) -> bool:
     limits, local_bytes = context.limits.within(_TURN.name), _TURN.local_bytes(_SQUARE.constants)
     if limits.cpu_device or group_conflict(limits, group=_SQUARE.group, local_bytes=local_bytes) is not None:
         return False
-    if perm == _TO_ROWS and shape[1] % 4 == 0 and _is_in_stacks(context, node.inputs[0]):
+    if perm == TO_ROWS and shape[1] % 4 == 0 and _is_in_stacks(context, node.inputs[0]):
         _to_rows(context, node)
-    elif perm == _TO_STACKS and shape[3] % 4 == 0 and _is_read_in_stacks(context, node.output):
+    elif perm == TO_IMAGE and shape[3] % 4 == 0 and _is_read_in_stacks(context, node.output):
         _to_stacks(context, node)
     else:
         return False
