@@ -23,7 +23,7 @@ LINES = {
     "dashboards": 7_100,  # 115: engines, use as answers; 260: pages of people; 315: log-in by a provider; 965: people
     "client": 445,
     "benchmarks": 11_870,  # 110: tokens beside PyTorch; 60: pairs of engines; 210: people; 350: tokens
-    "tests": 87_060,  # 300: names and meters drawn by a stranger; 170: oddities drawn by a stranger; 310: people beside faults; 1_600: shares
+    "tests": 87_060,  # 300: names and meters drawn by a stranger; 310: people beside faults; 1_600: shares
 }
 
 

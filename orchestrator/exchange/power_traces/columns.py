@@ -18,7 +18,7 @@ from .dates import ALLOWED, DateForm, all_seconds, form_of, over_midnight, secon
 from .points import GPU_W, PHONE_W, Points, Series
 from .recording import Recording, Told, TraceDoubt, TraceDoubtCode, recorded
 from .time_base import time_unit
-from .units import QUANTITIES, parse_title, with_units
+from .units import QUANTITIES, parse_title, quantity_of, with_units
 
 _SCALAR = re.compile(r"^np\.\w+\((.*)\)$")
 _SEEMS_DATE = re.compile(r":|\d[-/.]\d+[-/.]\d")
@@ -145,10 +145,12 @@ def _by_rows(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
     odd: TableError | None = None
     cut = (0, "")
     for line, cells in table.rows():
-        if line <= layout.header_line or not any(cells) or is_comment(cells):
+        if line <= layout.header_line or not any(cells):
             continue
-        if cells == titles:
+        if in_words(cells) == titles:
             points.skip(line, "the titles again")
+            continue
+        if is_comment(cells) and not is_title(in_words(cells)):
             continue
         if odd is not None:
             raise odd  # only the last row may be cut
@@ -159,7 +161,7 @@ def _by_rows(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
             first = first or e
             none = next(filter(NO_READING.fullmatch, (cell(cells, each.index) for each in wanted)), None)
             if none is None:
-                odd, cut = e, (line, ",".join(cells))
+                odd, cut = _with_unit(table, line, cells, layout) or e, (line, ",".join(cells))
             else:
                 points.skip(line, none)
             continue
@@ -178,6 +180,31 @@ def _by_rows(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
     if odd is not None:
         points.skip(*cut)
     return points
+
+
+def in_words(cells: Sequence[str]) -> list[str]:
+    """A row without the mark of a comment."""
+    first = cells[0].lstrip("# ")
+    return [*([first] if first else []), *cells[1:]]
+
+
+def is_title(cells: Sequence[str]) -> bool:
+    """Return whether a row names a time, and a power or a current."""
+    found = {quantity_of(parse_title(text)) for text in cells}
+    return "time" in found and bool(found & {"power", "current"})
+
+
+def _with_unit(table: Table, line: int, cells: Sequence[str], layout: Layout) -> TableError | None:
+    """Return the error of a row that may change units, which nobody is to remove: words alone, or another unit."""
+    own = f"save the rows from line {line} on as a file of their own, with its titles"
+    if not any(re.match(r"[-+.,]?\d", text) for text in cells):
+        return table.error(line, "", f"other titles or units begin: {', '.join(cells)}", own)
+    for column in layout.parts:
+        match = _BEHIND.match(text := cell(cells, column.index))
+        if match and match[1] != column.behind:
+            before = f"{column.behind!r}, as in the first row" if column.behind else "a number alone"
+            return table.error(line, column.title, f"found {text!r}, allowed: {before}", "write all rows in one unit")
+    return None
 
 
 def _going_on(time: Column, t_s: Series, points: Points) -> Series:
