@@ -31,6 +31,10 @@ NO_READING = re.compile(
 """The texts that instruments' programs write where they have no reading."""
 ENDS = np.array(sorted(telemetry.MARKS), dtype=np.float64)
 FEWEST = 2
+MOST_SEEN = 100_000
+"""Rows of an odd table of which the figures are kept, to see marks of thousands."""
+MOSTLY, FAR_APART = 0.6, 30.0
+"""Share of fractions that have a third place; how much larger whole figures are, where a mark is one of thousands."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,7 @@ def _by_blocks(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
     texts |= {each.index: partial(without_units, unit=each.behind, table=table) for each in wanted if each.behind}
     for figures in blocks(table, layout.header_line, [column.index for column in wanted], texts):
         t_s, *parts = (values * column.factor for values, column in zip(figures, wanted, strict=True))
+        _check_marks(table, layout, parts)
         t_s = _going_on(layout.time, t_s, points)
         if len(t_s) and (t_s[0] < points.last_s or bool((np.diff(t_s) < 0).any())):
             raise NotPlain
@@ -144,6 +149,7 @@ def _by_rows(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
     first: TableError | None = None
     odd: TableError | None = None
     cut = (0, "")
+    seen: list[list[float]] = [[] for _ in layout.parts]
     for line, cells in table.rows():
         if line <= layout.header_line or not any(cells):
             continue
@@ -175,11 +181,33 @@ def _by_rows(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
             raise table.falling(line, layout.time.title, t_s / layout.time.factor, points.last_s / layout.time.factor)
         (power_w,) = _power(layout, np.array([t_s]), [np.array([part]) for part in parts])
         points.add(t_s, power_w)
+        for own, part in zip(seen, parts if len(points) < MOST_SEEN else (), strict=False):
+            own.append(part)
     if first is not None and len(points) < FEWEST:
         raise first
     if odd is not None:
         points.skip(*cut)
+    _check_marks(table, layout, list(map(np.array, seen)))
     return points
+
+
+def _check_marks(table: Table, layout: Layout, parts: Sequence[Series]) -> None:
+    """Raise TableError where a mark of thousands was taken for that of a fraction: `1,446` follows `996`.
+
+    Whole figures end below a thousand then, and those with a fraction have three places, and seem far smaller.
+    """
+    for part, column in zip(parts, layout.parts, strict=True):
+        figures = np.round(np.abs(part / column.factor), 9)
+        whole = figures == np.round(figures)
+        small, large = figures[~whole], figures[whole & (figures > 0)]
+        if not len(small) or not len(large) or max(small.max(), large.max()) >= 1000 or small.min() < 1:
+            continue
+        places = np.round(small * 1000, 5)
+        in_three = (places == np.round(places)).all() and (places % 10 != 0).mean() >= MOSTLY
+        if in_three and np.median(large) >= FAR_APART * np.median(small):
+            what = f"figures from 1000 on seem to have a mark of thousands: {small[0]:.3f} beside {large[0]:g}"
+            remedy = "export it without marks of thousands"
+            raise table.error(layout.header_line, column.title, what, remedy)
 
 
 def in_words(cells: Sequence[str]) -> list[str]:

@@ -118,3 +118,26 @@ def test_a_unit_that_changes_half_way_is_told(kind: str, seed: int, tmp_path: Pa
         return
     told = TraceDoubtCode.UNIT_CHANGES in codes
     assert not told if kind == "none" else told or TraceDoubtCode.READINGS_LEFT_OUT in codes
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_a_mark_of_thousands_is_no_fraction(odd: bool, seed: int, tmp_path: Path) -> None:
+    """Figures below and above a thousand, with marks and without; an odd line has the file read by rows."""
+    chosen = random.Random(seed)
+    mw = [chosen.randrange(400, 990) if chosen.random() < 0.5 else chosen.randrange(1001, 3000) for _ in range(200)]
+    mark, path = chosen.choice(".,"), tmp_path / "a.csv"
+
+    def write(texts: list[str]) -> Path:
+        rows = [f"{number};{text}" for number, text in enumerate(texts)]
+        rows[100:100] = ["100;N/A"] * odd
+        path.write_text("\n".join(["time [s];power [mW]", *rows, ""]))
+        return path
+
+    with pytest.raises(
+        TableError, match=r"column 'power \[mW\]': figures from 1000 on seem to have a mark of thousands"
+    ):
+        read_trace(write([f"{each:,}".replace(",", mark) for each in mw]))
+    for texts in ([f"{each}" for each in mw], [f"{each / 1000:g}" for each in mw], [f"{each / 7:.4g}" for each in mw]):
+        assert read_trace(write(texts))[0].facts.plain_w == pytest.approx(
+            np.mean([float(each) for each in texts]) / 1e3
+        )
