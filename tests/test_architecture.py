@@ -139,8 +139,10 @@ DOORS: dict[str, tuple[str, ...]] = {
 
 NAMES_ON_A_FLOOR = 15
 _CROWDED = {
-    24: ("kernels/ir",),  # 4: a decoder, its cache, packed matrices, parts that tables and layers share; intervals
-    23: ("orchestrator/model",),  # a file is a kind of data: doubts, the sampler's events
+    24: (
+        "kernels/ir",  # 4: a decoder, its cache, packed matrices, parts that tables and layers share; intervals
+        "orchestrator/model",  # a file is a kind of data: doubts, the sampler's events; text of others
+    ),
     22: ("workers/session/conditions", "orchestrator/ledger"),  # a file is a condition; people, packing of rows
     21: ("orchestrator/energy", "farm"),  # phases; doors
     20: (

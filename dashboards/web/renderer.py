@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
@@ -22,6 +22,7 @@ from orchestrator.ledger import Ledger
 from orchestrator.model.errors import FarmError, NotAllowed, TransientError, UnknownName
 from orchestrator.model.rights import Place
 from orchestrator.report import wording
+from orchestrator.report.templates import environment
 
 from . import shown
 from .access import NOBODY, Access, Visitor
@@ -191,14 +192,7 @@ class Renderer:
 
 
 def _environment() -> Environment:
-    made = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        auto_reload=False,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = environment(FOLDER / "templates")
     made.globals.update(w=wording, s=shown, static=_static())
     made.filters["path"] = lambda text: quote(str(text), safe="")
     return made

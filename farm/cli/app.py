@@ -12,6 +12,7 @@ import typer
 
 from kernels.errors import CompileError
 from orchestrator.model.errors import FarmError
+from orchestrator.model.foreign import check_text
 
 from .output import Interrupted, describe, option, out, print_json, show_error, with_common_options
 
@@ -110,6 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given == ["--version"]:
             _version(True)
+        check_text(*given)
         result = application(*given[:1])(given, standalone_mode=False, prog_name="farm")
     except (KeyboardInterrupt, Interrupted) as interrupt:
         return _interrupted(str(interrupt) or None, as_json="--json" in given)

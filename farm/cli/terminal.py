@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,16 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-_STEERS = re.compile(
-    "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
-)
-"""Control characters but tabs and ends of lines, marks that turn the direction of writing, and what is no text."""
-SHOWN = "\ufffd"
-
-
-def cleaned(text: str) -> str:
-    """The text with a sign in place of each character that steers a terminal."""
-    return text if text.isascii() and text.isprintable() else _STEERS.sub(SHOWN, text)
+from orchestrator.model.foreign import cleaned
 
 
 class Terminal(Console):

@@ -16,6 +16,7 @@ from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.incoming.imports import Last
 from orchestrator.model.errors import FarmError, SetupError
+from orchestrator.model.foreign import check_text
 from orchestrator.model.rights import WHOLE, Actor, Place, Right, refusal
 from orchestrator.system.config import Settings
 
@@ -235,6 +236,8 @@ def act(
 
         @wraps(does)
         def done(site: Site, actor: Actor, /, *args: P.args, **options: P.kwargs) -> R:
+            for given in (*args, *options.values()):
+                check_text(*([given] if isinstance(given, str) else given if isinstance(given, tuple | list) else ()))
             acting = Acting(site, actor, name)
             if actor.grants != WHOLE:
                 bound = own.bind(acting, *args, **options)

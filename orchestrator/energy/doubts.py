@@ -15,7 +15,7 @@ from orchestrator.model.record import Doubt, DoubtCode, Record
 
 from .charge import TOLERANCE, ChargeCheck
 from .sources import Origin, calibration, charging_readings
-from .step import Step
+from .step import Step, unit_step
 from .windows import Window, block_window
 
 FEWEST_REFRESHES = 100
@@ -103,6 +103,9 @@ def _of_source(record: Record, origin: Origin, seen: Seen, load: Window) -> Iter
         if odd:
             detail = f"{origin.name}: {', '.join(odd)}; a phone draws {low_w:g} to {high_w:g} W"
             yield Doubt(code=DoubtCode.IMPLAUSIBLE_POWER, detail=detail)
+    if origin.source is not PowerSource.GAUGE and (by := unit_step(power_w)) is not None:
+        detail = f"{origin.name}: its readings come to {by[1]:.3g} times those before, as of another unit"
+        yield Doubt(code=DoubtCode.IMPLAUSIBLE_POWER, detail=detail)
     if seen.step is not None:
         window, (start_s, end_s, by_w) = block_window(record), seen.step
         began_s = window.start_s if window else 0.0

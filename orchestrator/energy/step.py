@@ -32,6 +32,26 @@ NEAR = 3
 """Means at either side of an edge."""
 
 
+UNIT_CHANGES, UNIT_NEAR, UNIT_APART = 8, 5, 0.15
+"""The most changes of units; readings at either side of one; how far it may be from a thousand, as a power of ten."""
+
+
+def unit_step(power_w: NDArray[np.float64]) -> tuple[int, float] | None:
+    """Return the first reading whose unit seems to be another than before, and the factor; None: there is none.
+
+    A meter that goes from mA to A makes a step of a thousand: between neighbours, and without a reading between.
+    """
+    (places,) = np.nonzero(power_w)
+    scale = np.log10(np.abs(power_w[places]))
+    jumps = np.flatnonzero(np.abs(np.diff(scale)) > 2) + 1
+    for at in jumps if len(jumps) <= UNIT_CHANGES else ():
+        before, after = scale[max(0, at - UNIT_NEAR) : at], scale[at : at + UNIT_NEAR]
+        by = float(np.median(after) - np.median(before))
+        if abs(by) > 2 and abs(by - 3 * round(by / 3)) <= UNIT_APART and min(len(before), len(after)) == UNIT_NEAR:
+            return int(places[at]), 10.0**by
+    return None
+
+
 class Step(NamedTuple):
     """A step: from one moment to another of the trace's clock power was higher by so much."""
 

@@ -11,6 +11,8 @@ from typing import IO, Literal, get_args
 import pyarrow as pa
 from pyarrow import parquet
 
+from orchestrator.model.foreign import cleaned
+
 from .long_rows import Kind, Row, Value
 
 Form = Literal["parquet", "csv", "json"]
@@ -29,7 +31,11 @@ def write(form: Form, columns: Mapping[str, Kind], rows: Iterable[Row], file: IO
         "csv": _csv,
         "json": _json,
     }
-    return writers[form](columns, rows, file)
+    return writers[form](columns, map(_cleaned, rows), file)
+
+
+def _cleaned(row: Row) -> Row:
+    return {name: cleaned(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 def _parquet(columns: Mapping[str, Kind], rows: Iterable[Row], file: IO[bytes]) -> int:

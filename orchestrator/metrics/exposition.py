@@ -18,6 +18,8 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, gzip_accepted
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from orchestrator.model.foreign import cleaned
+
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -93,7 +95,9 @@ class _Only(Collector):
 
     def __init__(self, family: Metric, samples: Sequence[Sample]) -> None:
         self._family = Metric(family.name, family.documentation, family.type)
-        self._family.samples = list(samples)
+        self._family.samples = [
+            each._replace(labels={name: cleaned(text) for name, text in each.labels.items()}) for each in samples
+        ]
 
     def collect(self) -> Iterator[Metric]:
         yield self._family

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from orchestrator.analysis.statistics import Summary
 from orchestrator.model.exclusion import Exclusion
+from orchestrator.model.foreign import cleaned
 from orchestrator.model.record import Outcome
 
 from . import wording
@@ -57,7 +58,7 @@ def as_svg(content: Content, title: str, width: int = SVG_COLUMNS) -> str:
     console = Console(record=True, file=StringIO(), width=width, force_terminal=True, color_system="truecolor")
     console.print(render(content))
     svg = console.export_svg(title=title, unique_id="farm", theme=SVG_EXPORT_THEME)
-    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    return cleaned(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))
 
 
 def heading(content: Content) -> Text:

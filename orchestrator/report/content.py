@@ -132,6 +132,7 @@ def build(
         decisions=tuple(
             CellDecision(serial=serial, label=names[cell_id], decision=decision)
             for (serial, cell_id), decision in sorted(decisions.items())
+            if cell_id in names  # a job that cannot be read has none
         ),
         silent={serial: dict(own) for serial, own in (jobs or {}).items() if serial not in measured},
         agreements=agreed,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, get_font
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from .heading import POINT_PX
@@ -28,9 +29,12 @@ _VARIABLES = {FOREGROUND: "--ink", MUTED: "--muted", GRID: "--line", PAGE: "--pa
 LEAST_WIDE_PX, LEAST_SHARE = 340, 0.66
 """The least width of a figure on a narrow page, in pixels and as a share of a wide one: its text stays readable, and
 the figure scrolls."""
+FONT = "DejaVu Sans"
+MOST_LACKING = 8
+"""Letters that the font lacks, which are named."""
 STYLE = {
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
+    "font.sans-serif": [FONT],
     "font.size": 9.0,
     "svg.fonttype": "none",
     "svg.hashsalt": "pocketfarm",
@@ -93,6 +97,16 @@ def logarithmic(axis: XAxis | YAxis) -> None:
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def boxes(texts: Iterable[str]) -> str:
+    """Return a sentence on the letters of a figure's texts that its font lacks; empty: it has them all."""
+    font = get_font(findfont(FONT))
+    lacking = [each for each in dict.fromkeys("".join(texts)) if each != "\n" and not font.get_char_index(ord(each))]
+    if not lacking:
+        return ""
+    more = f" and {len(lacking) - MOST_LACKING} more" if len(lacking) > MOST_LACKING else ""
+    return f" The font lacks {' '.join(lacking[:MOST_LACKING])}{more}: a box each in PDF and PNG, itself in SVG."
 
 
 def to_svg(chart: Chart) -> str:

@@ -16,9 +16,10 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from orchestrator.model.errors import TableError
+from orchestrator.model.foreign import cleaned
 
 from .colours import PALETTE
-from .drawing import FOREGROUND, GRID, MUTED, PAGE, STYLE, Chart, bare, new_figure, style, to_svg
+from .drawing import FOREGROUND, GRID, MUTED, PAGE, STYLE, Chart, bare, boxes, new_figure, style, to_svg
 from .heading import put_heading
 
 SUFFIXES = (".svg", ".png", ".html")
@@ -37,8 +38,11 @@ class Curve(NamedTuple):
     power_w: NDArray[np.float64]
 
 
-def draw(groups: Mapping[str, Sequence[Curve]], path: Path) -> bytes:
-    """The picture that belongs into `path`, one panel a group. Raises TableError for a suffix of another kind."""
+def draw(groups: Mapping[str, Sequence[Curve]], path: Path) -> tuple[bytes, str]:
+    """The picture that belongs into `path`, one panel a group, and what is wrong with its letters.
+
+    Raises TableError for a suffix of another kind.
+    """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise TableError(
@@ -47,12 +51,13 @@ def draw(groups: Mapping[str, Sequence[Curve]], path: Path) -> bytes:
         )
     if suffix == ".html":
         with style():
-            return _page(to_svg(Chart(figure_of(groups), "traces", TITLE))).encode()
+            return cleaned(_page(to_svg(Chart(figure_of(groups), "traces", TITLE)))).encode(), ""
     buffer = io.BytesIO()
     with mpl.rc_context(paper()):
         metadata = {"Date": None} if suffix == ".svg" else None
         figure_of(groups).savefig(buffer, format=suffix[1:], dpi=144, metadata=metadata)
-    return buffer.getvalue()
+    labels = (each.label for own in groups.values() for each in own)
+    return buffer.getvalue(), boxes(map(cleaned, (*groups, *labels)))
 
 
 def paper() -> dict[str, Any]:
@@ -68,7 +73,7 @@ def figure_of(groups: Mapping[str, Sequence[Curve]]) -> Figure:
     for axes, (name, curves) in zip(panels, groups.items(), strict=True):
         for curve in curves:
             keys.append(_draw(axes, curve, name, PALETTE[len(keys) % len(PALETTE)]))
-        axes.set_title(name)
+        axes.set_title(cleaned(name))
         axes.set_ylabel("W")
         axes.set_ylim(bottom=min(0.0, *(float(curve.power_w.min()) for curve in curves)))
         bare(axes, grid="y")
@@ -88,7 +93,7 @@ def _draw(axes: Axes, curve: Curve, group: str, colour: str) -> Line2D:
         t_s, power_w = t_s[starts], np.add.reduceat(power_w, starts) / counts
     axes.plot(t_s, power_w, color=colour, linewidth=0.9)
     axes.axhline(mean_w, color=colour, linewidth=1.1, linestyle="--")
-    return Line2D([], [], color=colour, label=f"{group}: {label}: plain mean {mean_w * 1e3:.2f} mW")
+    return Line2D([], [], color=colour, label=f"{cleaned(f'{group}: {label}')}: plain mean {mean_w * 1e3:.2f} mW")
 
 
 def _page(svg: str) -> str:

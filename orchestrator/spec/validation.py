@@ -65,7 +65,7 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as e:
-        raise SpecError(f"{path}: cannot be read: {e.strerror}") from e
+        raise SpecError(f"{path}: cannot be read: {e.strerror}", remedy="check the path of the file") from e
     if len(content) > MAX_BYTES:
         raise SpecError(f"{path}: larger than {MAX_BYTES} bytes, which no such file needs")
     try:

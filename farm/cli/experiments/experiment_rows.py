@@ -48,9 +48,9 @@ def show_one(found: Told) -> None:
     console = out()
     console.print(table_of([found]))
     if found["origin"]:
-        console.print(f"  {found['origin']}", soft_wrap=True, markup=False, highlight=False)
+        console.print(f"  {found['origin']}", markup=False, highlight=False)
     if found["ends"] is not None:
-        console.print(f"  {Ending.of(found['ends']).text}", soft_wrap=True, markup=False, highlight=False)
+        console.print(f"  {Ending.of(found['ends']).text}", markup=False, highlight=False)
     _show_waits(found)
     _show_stopped(found)
     for line in exclusion_lines([Exclusion(**each) for each in found["exclusions"]], limit=1000):
@@ -60,7 +60,7 @@ def show_one(found: Told) -> None:
         attempts = f" after {counted(problem['attempts'], 'attempt')}" if problem["attempts"] > 1 else ""
         why = "; ".join(filter(None, [problem["cause"], *problem["reasons"]]))
         text = f"{problem['label']} on {where}{': ' if why else ''}{why}{attempts}"
-        console.print(f"  [red]{problem['outcome']}[/] {escape(text)}", soft_wrap=True)
+        console.print(f"  [red]{problem['outcome']}[/] {escape(text)}")
 
 
 def stopped_of(found: Iterable[Told]) -> list[Stopped]:
@@ -70,9 +70,9 @@ def stopped_of(found: Iterable[Told]) -> list[Stopped]:
 
 def _show_waits(found: Told, title: str = "") -> None:
     for line in reason_lines(Wait.of(found["experiment"], each) for each in found["waiting"]):
-        out().print(f"  {title}{line}", style="yellow", soft_wrap=True, markup=False)
+        out().print(f"  {title}{line}", style="yellow", markup=False)
 
 
 def _show_stopped(found: Told, title: str = "") -> None:
     for each in stopped_of(found["stopped"]):
-        out().print(f"  {title}{each.text}", style="red", soft_wrap=True, markup=False, highlight=False)
+        out().print(f"  {title}{each.text}", style="red", markup=False, highlight=False)

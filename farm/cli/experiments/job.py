@@ -34,18 +34,18 @@ def job(
     if common.as_json:
         print_json(found.data)
     else:
-        _show(found)
+        show_story(found)
 
 
-def _show(found: Story) -> None:
+def show_story(found: Story) -> None:
     console = out()
     word = found.outcome or found.state
-    console.print(f"[bold]{escape(found.label)}[/], [{STYLES.get(word, 'default')}]{word}[/]", soft_wrap=True)
-    console.print(f"  submitted {_clock(found.submitted_at)} in {found.experiment_id}", markup=False, soft_wrap=True)
+    console.print(f"[bold]{escape(found.label)}[/], [{STYLES.get(word, 'default')}]{word}[/]")
+    console.print(f"  submitted {_clock(found.submitted_at)} in {found.experiment_id}", markup=False)
     for each in found.tries:
         _show_try(each)
     if found.waits is not None:
-        console.print(f"  waits: {found.waits.text}", style="yellow", markup=False, soft_wrap=True)
+        console.print(f"  waits: {found.waits.text}", style="yellow", markup=False)
 
 
 def _show_try(each: Try) -> None:
@@ -56,10 +56,10 @@ def _show_try(each: Try) -> None:
     head = (
         f"  attempt {each.attempt}, {_clock(each.started_at)}, on {escape(each.serial)} of {escape(each.host)}{lasted}"
     )
-    console.print(f"{head}, [{STYLES.get(word, 'red' if each.outcome else 'cyan')}]{word}[/]{why}", soft_wrap=True)
+    console.print(f"{head}, [{STYLES.get(word, 'red' if each.outcome else 'cyan')}]{word}[/]{why}")
     told = [*each.reasons, *(f"{code}: {detail}" for code, detail in each.invalid)]
     for line in (*told, *(f"| {line}" for line in each.log)):
-        console.print(f"    {line}", markup=False, soft_wrap=True)
+        console.print(f"    {line}", markup=False)
 
 
 def _clock(at: float) -> str:

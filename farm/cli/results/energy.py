@@ -124,8 +124,9 @@ def _draw(groups: dict[str, list[Recording]], path: Path) -> None:
     from orchestrator.report.traces import Curve, draw
 
     curves = {name: [Curve(each.path.name, each.t_s, each.power_w) for each in own] for name, own in groups.items()}
-    write_whole(path, draw(curves, path), "--plot")
-    log().print(f"traces drawn into {path}")
+    picture, letters = draw(curves, path)
+    write_whole(path, picture, "--plot")
+    log().print(f"traces drawn into {path}.{letters}", markup=False)
 
 
 def _show(found: Comparison) -> None:

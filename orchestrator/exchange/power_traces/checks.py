@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from orchestrator.energy.step import unit_step
+
 from .points import Series
 from .recording import Recording, TraceDoubt, TraceDoubtCode
 
@@ -18,7 +20,14 @@ LEVELS_APART, CLEAR = 0.03, 5.0
 
 def checked(recording: Recording) -> Recording:
     """The recording with the doubts that its readings raise."""
-    found = (_gap(recording), _tied(recording), _negative(recording), _short(recording), _several(recording))
+    found = (
+        _gap(recording),
+        _tied(recording),
+        _negative(recording),
+        _short(recording),
+        _several(recording),
+        _units(recording),
+    )
     return recording.doubted(*(doubt for doubt in found if doubt is not None))
 
 
@@ -72,6 +81,15 @@ def periods_of_levels(power_w: Series) -> int:
         if apart > LEVELS_APART * abs(float(whole.mean())) and apart > CLEAR * within:
             return count
     return 1
+
+
+def _units(recording: Recording) -> TraceDoubt | None:
+    by = unit_step(recording.power_w)
+    if by is None:
+        return None
+    at, factor = by
+    detail = f"from {recording.t_s[at]:.4g} s on its readings are {factor:.3g} times those before, as of another unit"
+    return recording.doubt(TraceDoubtCode.UNIT_CHANGES, detail)
 
 
 def _several(recording: Recording) -> TraceDoubt | None:

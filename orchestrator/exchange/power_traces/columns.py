@@ -18,7 +18,7 @@ from .dates import ALLOWED, DateForm, all_seconds, form_of, over_midnight, secon
 from .points import GPU_W, PHONE_W, Points, Series
 from .recording import Recording, Told, TraceDoubt, TraceDoubtCode, recorded
 from .time_base import time_unit
-from .units import QUANTITIES, parse_title, with_units
+from .units import QUANTITIES, parse_title, quantity_of, with_units
 
 _SCALAR = re.compile(r"^np\.\w+\((.*)\)$")
 _SEEMS_DATE = re.compile(r":|\d[-/.]\d+[-/.]\d")
@@ -31,6 +31,10 @@ NO_READING = re.compile(
 """The texts that instruments' programs write where they have no reading."""
 ENDS = np.array(sorted(telemetry.MARKS), dtype=np.float64)
 FEWEST = 2
+MOST_SEEN = 100_000
+"""Rows of an odd table of which the figures are kept, to see marks of thousands."""
+MOSTLY, FAR_APART = 0.6, 30.0
+"""Share of fractions that have a third place; how much larger whole figures are, where a mark is one of thousands."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,7 @@ def _by_blocks(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
     texts |= {each.index: partial(without_units, unit=each.behind, table=table) for each in wanted if each.behind}
     for figures in blocks(table, layout.header_line, [column.index for column in wanted], texts):
         t_s, *parts = (values * column.factor for values, column in zip(figures, wanted, strict=True))
+        _check_marks(table, layout, parts)
         t_s = _going_on(layout.time, t_s, points)
         if len(t_s) and (t_s[0] < points.last_s or bool((np.diff(t_s) < 0).any())):
             raise NotPlain
@@ -144,11 +149,14 @@ def _by_rows(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
     first: TableError | None = None
     odd: TableError | None = None
     cut = (0, "")
+    seen: list[list[float]] = [[] for _ in layout.parts]
     for line, cells in table.rows():
-        if line <= layout.header_line or not any(cells) or is_comment(cells):
+        if line <= layout.header_line or not any(cells):
             continue
-        if cells == titles:
+        if in_words(cells) == titles:
             points.skip(line, "the titles again")
+            continue
+        if is_comment(cells) and not is_title(in_words(cells)):
             continue
         if odd is not None:
             raise odd  # only the last row may be cut
@@ -159,7 +167,7 @@ def _by_rows(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
             first = first or e
             none = next(filter(NO_READING.fullmatch, (cell(cells, each.index) for each in wanted)), None)
             if none is None:
-                odd, cut = e, (line, ",".join(cells))
+                odd, cut = _with_unit(table, line, cells, layout) or e, (line, ",".join(cells))
             else:
                 points.skip(line, none)
             continue
@@ -173,11 +181,58 @@ def _by_rows(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
             raise table.falling(line, layout.time.title, t_s / layout.time.factor, points.last_s / layout.time.factor)
         (power_w,) = _power(layout, np.array([t_s]), [np.array([part]) for part in parts])
         points.add(t_s, power_w)
+        for own, part in zip(seen, parts if len(points) < MOST_SEEN else (), strict=False):
+            own.append(part)
     if first is not None and len(points) < FEWEST:
         raise first
     if odd is not None:
         points.skip(*cut)
+    _check_marks(table, layout, list(map(np.array, seen)))
     return points
+
+
+def _check_marks(table: Table, layout: Layout, parts: Sequence[Series]) -> None:
+    """Raise TableError where a mark of thousands was taken for that of a fraction: `1,446` follows `996`.
+
+    Whole figures end below a thousand then, and those with a fraction have three places, and seem far smaller.
+    """
+    for part, column in zip(parts, layout.parts, strict=True):
+        figures = np.round(np.abs(part / column.factor), 9)
+        whole = figures == np.round(figures)
+        small, large = figures[~whole], figures[whole & (figures > 0)]
+        if not len(small) or not len(large) or max(small.max(), large.max()) >= 1000 or small.min() < 1:
+            continue
+        places = np.round(small * 1000, 5)
+        in_three = (places == np.round(places)).all() and (places % 10 != 0).mean() >= MOSTLY
+        if in_three and np.median(large) >= FAR_APART * np.median(small):
+            what = f"figures from 1000 on seem to have a mark of thousands: {small[0]:.3f} beside {large[0]:g}"
+            remedy = "export it without marks of thousands"
+            raise table.error(layout.header_line, column.title, what, remedy)
+
+
+def in_words(cells: Sequence[str]) -> list[str]:
+    """A row without the mark of a comment."""
+    first = cells[0].lstrip("# ")
+    return [*([first] if first else []), *cells[1:]]
+
+
+def is_title(cells: Sequence[str]) -> bool:
+    """Return whether a row names a time, and a power or a current."""
+    found = {quantity_of(parse_title(text)) for text in cells}
+    return "time" in found and bool(found & {"power", "current"})
+
+
+def _with_unit(table: Table, line: int, cells: Sequence[str], layout: Layout) -> TableError | None:
+    """Return the error of a row that may change units, which nobody is to remove: words alone, or another unit."""
+    own = f"save the rows from line {line} on as a file of their own, with its titles"
+    if not any(re.match(r"[-+.,]?\d", text) for text in cells):
+        return table.error(line, "", f"other titles or units begin: {', '.join(cells)}", own)
+    for column in layout.parts:
+        match = _BEHIND.match(text := cell(cells, column.index))
+        if match and match[1] != column.behind:
+            before = f"{column.behind!r}, as in the first row" if column.behind else "a number alone"
+            return table.error(line, column.title, f"found {text!r}, allowed: {before}", "write all rows in one unit")
+    return None
 
 
 def _going_on(time: Column, t_s: Series, points: Points) -> Series:

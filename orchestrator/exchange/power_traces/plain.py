@@ -17,7 +17,18 @@ import numpy as np
 from orchestrator.exchange.delimited_table import Table, cell
 from orchestrator.model.errors import TableError
 
-from .columns import Column, Layout, is_comment, number, read_columns, time_column, titles_at, unit_behind
+from .columns import (
+    Column,
+    Layout,
+    in_words,
+    is_comment,
+    is_title,
+    number,
+    read_columns,
+    time_column,
+    titles_at,
+    unit_behind,
+)
 from .recording import Recording, Told, TraceDoubt, TraceDoubtCode
 from .units import allowed, factor, parse_title, plain_unit, quantity_of
 
@@ -61,7 +72,7 @@ def _layout(table: Table, told: Told) -> Layout:
     rows = [(line, cells) for line, cells in table.head() if any(cells) and not is_comment(cells)]
     if not rows:
         raise table.error(1, "", "the file is empty", HINT)
-    line, cells = titles_at(table, *next((row for row in (*rows, *_commented(table)) if _are_titles(row[1])), rows[0]))
+    line, cells = titles_at(table, *next((row for row in (*rows, *_commented(table)) if is_title(row[1])), rows[0]))
     _check_one(table, line, cells)
     by_quantity = _by_quantity(table, line, cells, told)
     wanted = ("power",) if "power" in by_quantity else ("current", "voltage")
@@ -111,8 +122,7 @@ def _commented(table: Table) -> Iterator[tuple[int, list[str]]]:
     """Titles behind a comment's mark, as `numpy.savetxt` writes them."""
     for line, cells in table.head():
         if any(cells) and is_comment(cells):
-            first = cells[0].lstrip("# ")
-            yield line, [*([first] if first else []), *cells[1:]]
+            yield line, in_words(cells)
 
 
 def _check_one(table: Table, line: int, cells: Sequence[str]) -> None:
@@ -125,11 +135,6 @@ def _check_one(table: Table, line: int, cells: Sequence[str]) -> None:
         if words and words <= WHICH and 1 < len(found) <= MOST_NAMES and 2 * turns >= len(values) >= 2 * len(found):
             remedy = f"keep the rows of one of them: {', '.join(found)}"
             raise table.error(line, title, f"it holds {len(found)} of them: {', '.join(found)}", remedy)
-
-
-def _are_titles(cells: Sequence[str]) -> bool:
-    found = {quantity_of(parse_title(text)) for text in cells}
-    return "time" in found and bool(found & {"power", "current"})
 
 
 def _first(table: Table, layout: Layout) -> Iterator[list[float]]:

@@ -41,6 +41,7 @@ class TraceDoubtCode(Remedied):
     MIXED_FORMATS = "mixed_formats", "use one instrument for all of them: figures of different ones do not compare"
     READINGS_LEFT_OUT = "readings_left_out", "see what these values mean: the instrument had no reading then"
     UNIT_FOUND = "unit_found", "check the unit of the current in the phone's kernel, or measure with a meter"
+    UNIT_CHANGES = "unit_changes", "see at which reading the unit changed, and save each part as a file of its own"
     SEVERAL_IN_ONE = "several_in_one", "record each device, battery or rail in its own file: their mean is no power"
 
 

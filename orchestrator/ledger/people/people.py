@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection
 from functools import cached_property
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, insert, literal_column, select, update
@@ -163,8 +164,9 @@ class People:
                 found[row.project][0].append(row.spec)
                 of[row.id] = row.project
             for experiment, size in connection.execute(sizes.group_by(RECORDS.c.experiment_id)):
-                texts, before = found[of[experiment]]
-                found[of[experiment]] = texts, before + int(size or 0)
+                if (project := of.get(experiment)) is not None and isfinite(size or 0):  # else it cannot be read
+                    texts, before = found[project]
+                    found[project] = texts, before + int(size or 0)
         return found
 
     def used(self, now: float) -> dict[Account, Used]:

@@ -57,5 +57,5 @@ def weight(at: float) -> float:
 
 
 def recent_s(weighted: Iterable[tuple[int, float]], now: float) -> float:
-    """Return what weighted seconds by week count for at a Unix time."""
-    return sum(seconds * math.exp2((beginning(week) - now) / HALF_LIFE_S) for week, seconds in weighted)
+    """Return what weighted seconds by week count for at a Unix time; a week to come (a wrong clock) counts as now."""
+    return sum(seconds * math.exp2(min(0.0, beginning(week) - now) / HALF_LIFE_S) for week, seconds in weighted)

@@ -15,8 +15,9 @@ from matplotlib.lines import Line2D
 
 from orchestrator.model.doubts import DoubtCode
 from orchestrator.model.errors import NoData, SetupError, UnknownName, Unsupported
+from orchestrator.model.foreign import cleaned
 from orchestrator.report.colours import BACKENDS, FOREIGN
-from orchestrator.report.drawing import FOREGROUND, GRID, MUTED, STYLE, logarithmic
+from orchestrator.report.drawing import FOREGROUND, GRID, MUTED, STYLE, boxes, logarithmic
 from orchestrator.report.wording import counted, short_name
 
 FORMATS = ("pdf", "svg", "png")
@@ -76,7 +77,7 @@ def draw(results: Sequence[Result], metric: str, title: str = "") -> Drawn:
         if untold:
             raise NoData(f"no result tells {metric!r}: {'; '.join(dict.fromkeys(untold))}", remedy=there)
         raise UnknownName(f"no result has the figure {metric!r}", remedy=there)
-    lines = _names([dot.of for dot in shown])
+    title, lines = cleaned(title), [cleaned(each) for each in _names([dot.of for dot in shown])]
     places = list(dict.fromkeys(lines))
     backends = list(dict.fromkeys(str(dot.of["backend"]) for dot in shown))
     foreign = (each for each in backends if each not in BACKENDS)
@@ -96,7 +97,8 @@ def draw(results: Sequence[Result], metric: str, title: str = "") -> Drawn:
         figure.legend(handles=handles, loc="outside upper right", ncols=len(backends))
         if title:
             axes.set_title(title)
-    return Drawn(figure, _caption(f"{title}: {axis}" if title else axis, shown, len(untold)))
+    caption = _caption(f"{title}: {axis}" if title else axis, shown, len(untold))
+    return Drawn(figure, f"{caption}{boxes([title, *places])}")
 
 
 def _figures(of: Result) -> Iterator[dict[str, Any]]:

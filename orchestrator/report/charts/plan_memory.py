@@ -13,6 +13,7 @@ from matplotlib.ticker import MultipleLocator
 
 from kernels.plan.live_memory import LiveMemory
 from orchestrator.model.errors import TableError
+from orchestrator.model.foreign import cleaned
 from orchestrator.report.colours import PALETTE
 from orchestrator.report.drawing import FOREGROUND, bare, new_figure
 from orchestrator.report.heading import put_heading
@@ -34,7 +35,7 @@ def draw(memory: LiveMemory, name: str, budget: int, path: Path) -> bytes:
     buffer = io.BytesIO()
     with mpl.rc_context(paper()):
         metadata = {"Date": None} if suffix == ".svg" else None
-        figure_of(memory, name, budget).savefig(buffer, format=suffix[1:], dpi=144, metadata=metadata)
+        figure_of(memory, cleaned(name), budget).savefig(buffer, format=suffix[1:], dpi=144, metadata=metadata)
     return buffer.getvalue()
 
 

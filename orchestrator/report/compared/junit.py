@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from xml.etree import ElementTree
 
 from orchestrator.analysis.comparison import Compared
+from orchestrator.model.foreign import cleaned
 
 from .content import Content, cell, device, fails, notes
 from .table import figures, verdict_words
-
-_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def as_junit(content: Content, on: Collection[str]) -> bytes:
@@ -22,17 +20,18 @@ def as_junit(content: Content, on: Collection[str]) -> bytes:
         "tests": str(len(failed)), "failures": str(sum(failed)), "errors": "0", "skipped": str(sum(skipped)),
     }  # fmt: skip
     suites = ElementTree.Element("testsuites", counts)
-    suite = ElementTree.SubElement(suites, "testsuite", {"name": _text(f"{content.a} to {content.b}"), **counts})
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": f"{content.a} to {content.b}", **counts})
     for row, bad, skip in zip(content.rows, failed, skipped, strict=True):
         name = f"{cell(row)} {row.metric} {row.basis}".strip()
-        case = ElementTree.SubElement(suite, "testcase", {"classname": _text(device(row)), "name": _text(name)})
-        words = _text(verdict_words(row, len(content.rows)))
+        case = ElementTree.SubElement(suite, "testcase", {"classname": device(row), "name": name})
+        words = verdict_words(row, len(content.rows))
         if bad:
-            ElementTree.SubElement(case, "failure", {"message": words, "type": row.verdict}).text = _text(_detail(row))
+            ElementTree.SubElement(case, "failure", {"message": words, "type": row.verdict}).text = _detail(row)
         elif skip:
             ElementTree.SubElement(case, "skipped", {"message": words})
-    ElementTree.SubElement(suite, "system-out").text = _text("\n".join(notes(content)))
-    return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True))
+    ElementTree.SubElement(suite, "system-out").text = "\n".join(notes(content))
+    text = cleaned(ElementTree.tostring(suites, encoding="unicode"))
+    return f"<?xml version='1.0' encoding='utf-8'?>\n{text}".encode()
 
 
 def _detail(row: Compared) -> str:
@@ -40,7 +39,3 @@ def _detail(row: Compared) -> str:
     told = ", ".join(f"{name} {text}" for name, text in found.items() if text)
     lines = [f"{name}: A {a}, B {b}" for name, (a, b) in row.differs.items()]
     return "\n".join(filter(None, [told, *lines, row.reason]))
-
-
-def _text(text: str) -> str:
-    return _NO_XML.sub("?", text)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
+from orchestrator.model.foreign import cleaned
+
 from .content import Content, answer, headline, notes, usable
 from .table import table
 
@@ -25,7 +27,7 @@ def as_markdown(content: Content) -> str:
         "",
         *(f"- {plain(note)}" for note in notes(content)),
     ]
-    return "\n".join(lines) + "\n"
+    return cleaned("\n".join(lines) + "\n")
 
 
 def _marked(row: tuple[str, ...], bad: bool) -> tuple[str, ...]:

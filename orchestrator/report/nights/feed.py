@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from xml.etree import ElementTree as Xml
 
+from orchestrator.model.foreign import cleaned
 from orchestrator.model.quantity import counted
 from orchestrator.nightly import Night
 
@@ -46,7 +47,7 @@ def badge(night: Night) -> str:
         font = {"font-family": "Verdana, DejaVu Sans, sans-serif", "font-size": "11", "text-anchor": "middle"}
         place = {"x": str(at + wide / 2), "y": "14", "fill": "#fff", "textLength": str(wide - SPACE_PX)}
         Xml.SubElement(root, "text", font | place).text = text
-    return Xml.tostring(root, encoding="unicode")
+    return cleaned(Xml.tostring(root, encoding="unicode"))
 
 
 def feed(nights: Sequence[Night], page: str) -> str:
@@ -61,7 +62,7 @@ def feed(nights: Sequence[Night], page: str) -> str:
         said = f"{_day(night)}: {verdict(night)}"
         _put(entry, id=_id(page + night.night_id), title=said, updated=_moment(night), summary=_summary(night))
         Xml.SubElement(entry, "link", {"rel": "alternate", "type": "text/html", "href": page})
-    return Xml.tostring(root, encoding="unicode", xml_declaration=True)
+    return f"<?xml version='1.0' encoding='utf-8'?>\n{cleaned(Xml.tostring(root, encoding='unicode'))}"
 
 
 def _put(to: Xml.Element, **texts: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from orchestrator.model.foreign import cleaned
 from orchestrator.report.compared.markdown import plain
 
 from .history import date
@@ -15,7 +16,7 @@ MOST_ROWS = 20
 
 def morning_markdown(found: Morning) -> str:
     """Names from outside cannot make markup."""
-    return "\n".join(_lines(found)) + "\n"
+    return cleaned("\n".join(_lines(found)) + "\n")
 
 
 def _code(command: str) -> str:

@@ -35,7 +35,7 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.ledger import Hold, HostState, Ledger
 from orchestrator.ledger.tables import METADATA
 from orchestrator.ledger.upkeep import bundles
-from orchestrator.model.errors import FarmError, ServiceDown
+from orchestrator.model.errors import FarmError, ServiceDown, SetupError
 from orchestrator.model.people import COMMON, Kind, Role
 from orchestrator.model.record import EarlierReading, Outcome, Record
 from orchestrator.scheduling.scheduler import Scheduler
@@ -264,6 +264,22 @@ def test_of_submissions_at_the_same_moment_one_is_done(stage: Stage) -> None:
     assert len({each.on for each in done}) == 1
     assert sorted(each.did for each in done) == [False, False, False, True]
     assert [row.act for row in stage.ledger.audit.newest(9)] == ["submit"]
+
+
+def test_what_is_no_text_is_refused_by_every_act(stage: Stage, seed: int) -> None:
+    """A name may come from a terminal or a notebook with bytes that are not UTF-8, or with a null."""
+    chance, before, tried = random.Random(seed), stage.kept(), 0
+    for act, given in (REFUSED | FINE).items():
+        args, options = given
+        odd = chance.choice(("a\0b", "a\udcfcb", "\ud83d"))
+        places = [n for n, each in enumerate(args) if isinstance(each, str | list)]
+        if not places:
+            continue
+        place, tried = chance.choice(places), tried + 1
+        changed = [*args[:place], odd if isinstance(args[place], str) else [*args[place], odd], *args[place + 1 :]]
+        with pytest.raises(SetupError, match="is no text"):
+            stage.run(act, (changed, options))  # type: ignore[arg-type]
+    assert tried > 20 and stage.kept() == before and stage.ledger.audit.count() == 0
 
 
 @pytest.mark.parametrize("act", sorted(ACTS))

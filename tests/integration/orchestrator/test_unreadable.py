@@ -364,13 +364,14 @@ def test_any_column_of_any_row_costs_that_row_alone(
         pages = make_app(asked)
         jobs = [job_id for number in range(3) for job_id in ids_of(farm, f"bad-{number}")]
         for path in ("/", "/queue", "/experiments", "/experiments/good-1", "/experiments/bad-1", "/nights", "/hosts",
-                     "/audit", "/devices/A", "/devices/C", *(f"/jobs/{job_id}" for job_id in jobs[:2])):  # fmt: skip
+                     "/projects", "/people", "/ranking", "/calendar", "/audit",
+                     "/devices/A", "/devices/C", *(f"/jobs/{job_id}" for job_id in jobs[:2])):  # fmt: skip
             status, text = asyncio.run(answer(pages, path))
             assert status < 500, (what, path, text)
     environment = {**os.environ, "FARM_STATE": str(farm.state), "FARM_REDIS_URL": farm.redis_url}
     asked = (
         "status;status good-1;status bad-1;results good-1;results bad-1;records;devices;host list;nightly show;audit;"
-        "people list;tokens list;projects list"
+        "people list;tokens list;projects list;compare good-1 bad-1"
     )
     for command in map(str.split, asked.split(";")):
         shown = CliRunner().invoke(farm_command(), command, env=environment)

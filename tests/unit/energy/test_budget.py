@@ -137,6 +137,18 @@ def test_a_meter_that_hangs_under_the_load_is_doubted(seed: int) -> None:
     assert found and DoubtCode.STUCK_METER in {doubt.code for doubt in found.doubts}
 
 
+def test_a_meter_that_changes_its_unit_in_the_block_is_doubted(seed: int) -> None:
+    rng, good = np.random.default_rng(seed), blocks("meter", 1)[0]
+    (series,) = good.record.series
+    at, factor = int(rng.integers(10, len(series.power_w) - 10)), float(rng.choice([1e-3, 1e-6]))
+    power_w = (*series.power_w[:at], *(factor * each for each in series.power_w[at:]))
+    found = block_energy(good.record.model_copy(update={"series": (series.model_copy(update={"power_w": power_w}),)}))
+    whole = block_energy(good.record)
+    assert whole and DoubtCode.IMPLAUSIBLE_POWER not in {doubt.code for doubt in whole.doubts}
+    told = {doubt.code for doubt in found.doubts} if found else {DoubtCode.IMPLAUSIBLE_POWER}
+    assert told & {DoubtCode.IMPLAUSIBLE_POWER, DoubtCode.POWER_STEP}, "where a phase ends, too, the factor is another"
+
+
 def test_each_refresh_counts_once() -> None:
     """A refresh is of 250 ms, read every 100 ms; the fourth to the sixth say the same."""
     shown = np.array([5, 5, 7, 7, 7, 8, 8, 2, 2, 2, 2, 2, 2, 2, 2, 9, 9, 9])

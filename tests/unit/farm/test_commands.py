@@ -218,6 +218,13 @@ def test_restore_of_a_device_on_which_nothing_is_left_is_an_error(farm: Run, tmp
     assert farm("restore", "--json")[:2] == (0, '{\n "restored": []\n}\n')
 
 
+@pytest.mark.parametrize("command", ["status", "report", "plan", "hold", "energy"])
+def test_an_argument_that_is_no_text_is_told(farm: Run, command: str) -> None:
+    """A shell gives it so where a name is in another encoding than UTF-8."""
+    code, out, err = farm(command, "m\udcfcnchen")
+    assert code == 1 and not out and "'m\\udcfcnchen' is no text" in err and "rename a file" in err
+
+
 def test_the_version_is_told(farm: Run) -> None:
     assert farm("--version")[:2] == (0, f"pocketfarm {version('pocketfarm')}\n")
 

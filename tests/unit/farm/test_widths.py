@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
+from itertools import product
 
 import pytest
 from hypothesis import example, given
@@ -13,13 +16,17 @@ from rich.text import Text
 
 from farm.cli.engine import plan_summary, profile, tuning
 from farm.cli.experiments import live
+from farm.cli.experiments.experiment_rows import show_all, show_one
+from farm.cli.experiments.job import show_story
 from farm.cli.fleet.devices import table_of
 from farm.cli.fleet.lifecycle import table_of as checks
 from farm.doctor import examine
 from kernels.compile import compile_graph
 from kernels.frontend.networks import NETWORKS
 from kernels.options import Limits, Options
+from orchestrator.answers.story import Story, Try
 from orchestrator.model.enrolment import NodeFact
+from orchestrator.model.live.waiting import WaitKind, WaitReason
 from orchestrator.report import console, wording
 from orchestrator.report.listing import GAP, Head, Listing, Plain
 from orchestrator.system.config import Settings
@@ -170,3 +177,34 @@ def test_a_file_has_whole_rows(farm: Run, monkeypatch: pytest.MonkeyPatch, colum
     lines = farm("networks")[1].splitlines()
     assert all(any(line.startswith(name + " ") for line in lines) for name in ("lenet", "squeezenet_v1_0"))
     assert (max(map(len, lines)) <= 80) or not columns
+
+
+def test_what_an_experiment_waits_for_keeps_to_the_width(
+    seed: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names of devices, experiments and people may be long; so may a story of a job."""
+    chosen = random.Random(seed)
+
+    def name(most: int = 60) -> str:
+        return "".join(chosen.choices("abcdefgh-_.", k=chosen.randrange(5, most)))
+
+    told = {
+        "experiment": f"e-{name(20)}", "name": name(), "submitted_at": 1e9, "submitter": name(), "jobs": 9,
+        "finished": False, "counts": {"ok": 1, "waiting": 8}, "origin": f"is of {name()}, by {name()}",
+        "ends": {"at": None, "earliest": None, "latest": None, "unknown": f"{name()} is {name()}", "assuming": ()},
+        "waiting": [{"kind": "held", "reason": f"held by {name()} for {name()}", "devices": [name()], "jobs": 8}],
+        "stopped": [{"why": f"{name()} says {name()}", "devices": [name(), name()]}], "exclusions": [],
+        "not_ok": [
+            {"outcome": "lost", "label": name(), "devices": [name()], "attempts": 2, "cause": name(),
+             "reasons": [name()]}
+        ],
+    }  # fmt: skip
+    again = Try(1, name(), name(), 1, 1e9, 1e9, "lost", name(), (name(),), (), (), (), (), (name(),), None)
+    waits = WaitReason(kind=WaitKind.HELD, text=f"held by {name()} for {name()}")
+    story = Story("j-1", told["experiment"], name(), "waiting", "", "", (), 1e9, None, (again,), waits)  # type: ignore
+    shows = (partial(show_one, told), partial(show_all, [told]), partial(show_story, story))
+    for width, show in product((60, 80, 120), shows):
+        monkeypatch.setenv("COLUMNS", str(width))
+        show()
+        shown = capsys.readouterr().out
+        assert shown and [line for line in shown.splitlines() if len(line) > width] == []

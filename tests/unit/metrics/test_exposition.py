@@ -15,7 +15,7 @@ from orchestrator.metrics.exposition import SPARE, Exposition
 from orchestrator.model.device import Device, Health
 from tests.integration.metrics.content import PHONES, device
 
-NAMES = ("plain", 'quo"ted', "back\\slash", "two\nlines", "a b", "", "\u2028\x85", "é}{,=")
+NAMES = ("plain", 'quo"ted', "back\\slash", "two\nlines", "a b", "", "é}{,=")
 VALUES = (0.0, -1.5, 1e-9, 1234567.0, 1e21, 1763900000.123, math.inf, -math.inf, math.nan)
 
 

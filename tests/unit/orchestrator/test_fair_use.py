@@ -277,3 +277,10 @@ def test_the_ledger_and_the_placer_share_as_the_simulation_does(
     assert told == pytest.approx(
         {"visionanna": time_of["a"], "visionbob": time_of["b"], "commoncarla": time_of["c"]}, abs=1e-3
     )
+
+
+def test_a_week_to_come_counts_as_now(seed: int) -> None:
+    """A clock that was wrong, or a damaged row, stops no turn of the scheduler."""
+    chance = random.Random(seed)
+    weeks = [(week_of(1e9) + 10 ** chance.randrange(1, 19), chance.random()) for _ in range(5)]
+    assert recent_s(weeks, 1e9) == pytest.approx(sum(seconds for _, seconds in weeks))

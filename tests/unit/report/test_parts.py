@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
+from orchestrator.model.experiment import Sampling
+from orchestrator.model.job import labels_of
 from orchestrator.model.record import ConditionProof
 from orchestrator.report import charts, console, wording
 from orchestrator.report.colours import BACKENDS
@@ -22,8 +24,8 @@ from orchestrator.report.section import Section
 from orchestrator.report.sections import sections
 from tests.widths import drawn
 
-from . import everything
-from .records import Whole, figures
+from . import everything, test_walk
+from .records import Whole, built, figures
 from .test_report import Page
 
 MODES = {"steady": "energy-0", "cold": "cold", "sustained": "sustained"}
@@ -232,3 +234,14 @@ def test_joules_have_three_digits(value: float, text: str) -> None:
 )
 def test_small_memory_is_told_in_small_units(size: int | None, words: str) -> None:
     assert wording.memory_size(size) == words
+
+
+def test_blocks_of_a_cell_that_cannot_be_read_have_no_decision(seed: int) -> None:
+    """The others have theirs."""
+    whole = test_walk.experiment_of(Random(seed))
+    cells = {each.cell_id: each for each in test_walk.CELLS.values()}
+    sampling = Sampling.model_validate({"target_interval": "5 %", "max_blocks": 60})
+    of = whole.experiment.model_copy(update={"sampling": sampling})
+    made = {(each.serial, each.cell_id): 3 for each in whole.blocks} | {("phone-1", "of a job that is damaged"): 2}
+    found = built("e-1", of, cells=cells, records=whole.records, made=made, outcomes={"ok": 1}, now=1e9)
+    assert {each.label for each in found.decisions} == set(labels_of(cells).values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import tempfile
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from orchestrator.exchange.power_traces import FORMATS, Recording, read_trace
 from orchestrator.exchange.power_traces.comparison import compare
+from orchestrator.exchange.power_traces.recording import TraceDoubtCode
 from orchestrator.model.errors import TableError
 
 from .write import respread, trepn
@@ -76,3 +78,66 @@ def test_a_row_whose_cells_moved_is_refused(tmp_path: Path, seed: int, mark: str
     path.write_text("\n".join([mark.join(("time_s", "voltage_V", "current_A", "temp_C")), *rows]))
     with pytest.raises(TableError, match=rf"line {place + 2}: found \d cells, allowed: 4"):
         read_trace(path)
+
+
+def _level(chosen: random.Random, count: int, unit: str) -> list[str]:
+    scale = {"W": 1.0, "mW": 1e3, "uW": 1e6}[unit]
+    return [f"{chosen.uniform(0.09, 0.11) * scale:.7g}" for _ in range(count)]
+
+
+@pytest.mark.parametrize("kind", ["silent", "titles", "units", "comment", "behind", "none"])
+def test_a_unit_that_changes_half_way_is_told(kind: str, seed: int, tmp_path: Path) -> None:
+    """A doubt tells it where the figures alone show it; else a refusal, which has nobody remove the line."""
+    chosen = random.Random(f"{seed} {kind}")
+    one, other = chosen.sample(["W", "mW", "uW"], 2)
+    counts, behind = [chosen.randrange(20, 200) for _ in "ab"], kind == "behind"
+    halves = [
+        _level(chosen, count, unit) for count, unit in zip(counts, (one, one if kind == "none" else other), strict=True)
+    ]
+    if kind == "none":  # a load that comes is no other unit
+        load = chosen.uniform(3, 30)
+        halves[1] = [f"{float(each) * load:.7g}" for each in halves[1]]
+    times = iter(range(1000))
+    first, second = (
+        [f"{next(times) / 10},{each}{f' {unit}' * behind}" for each in half]
+        for half, unit in zip(halves, (one, other), strict=True)
+    )
+    between = {"titles": f"time [s],power [{other}]", "units": f"s,{other}", "comment": f"# time [s],power [{other}]"}
+    path = tmp_path / "a.csv"
+    rows = [f"time [s],power{'' if behind else f' [{one}]'}", *first, *([between[kind]] if kind in between else [])]
+    path.write_text("\n".join([*rows, *second, ""]))
+    if kind not in ("silent", "none"):
+        with pytest.raises(TableError, match=f"a.csv, line {len(rows) + (kind == 'behind')}") as refused:
+            read_trace(path)
+        assert "remove" not in str(refused.value.remedy)
+        return
+    try:
+        codes = {doubt.code for doubt in read_trace(path)[0].doubts}
+    except TableError as e:
+        assert kind == "silent" and "left out" in str(e), "more than a phone draws"
+        return
+    told = TraceDoubtCode.UNIT_CHANGES in codes
+    assert not told if kind == "none" else told or TraceDoubtCode.READINGS_LEFT_OUT in codes
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_a_mark_of_thousands_is_no_fraction(odd: bool, seed: int, tmp_path: Path) -> None:
+    """Figures below and above a thousand, with marks and without; an odd line has the file read by rows."""
+    chosen = random.Random(seed)
+    mw = [chosen.randrange(400, 990) if chosen.random() < 0.5 else chosen.randrange(1001, 3000) for _ in range(200)]
+    mark, path = chosen.choice(".,"), tmp_path / "a.csv"
+
+    def write(texts: list[str]) -> Path:
+        rows = [f"{number};{text}" for number, text in enumerate(texts)]
+        rows[100:100] = ["100;N/A"] * odd
+        path.write_text("\n".join(["time [s];power [mW]", *rows, ""]))
+        return path
+
+    with pytest.raises(
+        TableError, match=r"column 'power \[mW\]': figures from 1000 on seem to have a mark of thousands"
+    ):
+        read_trace(write([f"{each:,}".replace(",", mark) for each in mw]))
+    for texts in ([f"{each}" for each in mw], [f"{each / 1000:g}" for each in mw], [f"{each / 7:.4g}" for each in mw]):
+        assert read_trace(write(texts))[0].facts.plain_w == pytest.approx(
+            np.mean([float(each) for each in texts]) / 1e3
+        )
