@@ -67,7 +67,10 @@ def input_shapes(
 
 
 def declared_sizes(port: onnx.ValueInfoProto) -> tuple[int | str, ...]:
-    """Each size as the file fixes it, or the name of an open one: its own, or that of its place, `input.axis`."""
+    """Each size as the file fixes it, or the name of an open one: its own, or that of its place, `input.axis`.
+
+    A first one of 0, as some exporters write an open batch, is open.
+    """
     return tuple(
         extent.dim_value
         if extent.dim_value > 0 or (axis and extent.HasField("dim_value") and not extent.dim_value)
