@@ -16,14 +16,14 @@ SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js
 LINES = {
     "kernels": 49_480,  # 220: depthwise layers of rows; 65: norms of groups in two steps; 60: GGUF in words
     "orchestrator": 58_930,  # 180: names that steer, units that change; 150: ratios that say nothing; 3_100: people
-    "workers": 18_945,  # 35: counted nouns, means of runs; 310: language models of packages; 1_000: tools
+    "workers": 18_955,  # 10: clocks side by side; 35: counted nouns, means of runs; 310: language models of packages
     "device_agent": 19_430,  # 15: means of runs; 80: runs are followed; 335: packed weights; 440: generation
     "virtual_phones": 8_215,  # 5: who replays locks its journal; 50: a screen; 55: phases of power
     "farm": 14_305,  # 5: warnings of libraries; 170: parts are forked; 175: groups, proxies; 935: log in from afar
     "dashboards": 7_095,  # 115: engines, use as answers; 260: pages of people; 315: log-in by a provider; 965: people
     "client": 445,
     "benchmarks": 11_870,  # 110: tokens beside PyTorch; 60: pairs of engines; 210: people; 350: tokens
-    "tests": 87_080,  # 50: depthwise layers of rows; 435: oddities of strangers; 310: people beside faults
+    "tests": 87_110,  # 50: depthwise layers of rows; 435: oddities of strangers; 310: people beside faults
 }
 
 

@@ -77,6 +77,15 @@ def fit(before: Iterable[RoundTrip], after: Iterable[RoundTrip]) -> ClockMap:
     )
 
 
+def ahead_s(clock_ns: Callable[[], int]) -> float:
+    """Return by how much another clock of this host is ahead of CLOCK_MONOTONIC.
+
+    A busy machine stops a thread between two readings, for 50 ms and more: the shortest of a few round trips tells.
+    """
+    trips = ask_round_trips(lambda: (clock_ns(), 0), ANCHOR_ROUND_TRIPS)
+    return min(trips, key=lambda trip: trip.half_ns).offset_ns * 1e-9
+
+
 def host_clock() -> ClockMap:
     """The map of a device that is this host itself, or runs on it: CLOCK_MONOTONIC to CLOCK_BOOTTIME."""
     return fit(ask_round_trips(lambda: (time.clock_gettime_ns(time.CLOCK_BOOTTIME), 0)), ())
@@ -89,9 +98,9 @@ def anchor(connection: DeviceConnection, agent: str) -> ClockAnchor | None:
     except (DeviceSick, TransportLost):  # whatever is asked next says so
         return None
     best = min(trips, key=lambda trip: trip.half_ns)
-    ago_ns = time.monotonic_ns() - best.middle_ns
     device_ns = best.device_ns + best.step_ns // 2
-    return ClockAnchor(unix_s=time.time() - ago_ns * 1e-9, device_ns=device_ns, residual_ns=best.half_ns)
+    unix_s = best.middle_ns * 1e-9 + ahead_s(time.time_ns)
+    return ClockAnchor(unix_s=unix_s, device_ns=device_ns, residual_ns=best.half_ns)
 
 
 def clock_of(connection: DeviceConnection, agent: str) -> Ask:

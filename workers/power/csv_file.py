@@ -20,6 +20,7 @@ from orchestrator.model.errors import Unsupported
 from orchestrator.model.quantity import counted
 
 from .base import MeterLost, ReadingLost
+from .clock_mapping import ahead_s
 from .streamed import Batch, StreamedMeter
 
 PAUSE_S = 0.02
@@ -134,7 +135,7 @@ class _Follower:
         if not self._options.time:
             return host_ns / 1e9
         own_s = self._number(row, "time") * SECONDS[self._options.time_unit]
-        return own_s - (time.time() - time.monotonic()) if self._options.time_is == "unix" else own_s
+        return own_s - ahead_s(time.time_ns) if self._options.time_is == "unix" else own_s
 
     def _power_w(self, row: tuple[int, list[str]]) -> float:
         options = self._options

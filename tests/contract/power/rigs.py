@@ -25,6 +25,7 @@ from tests.waiting import eventually
 from workers.connection.local import LocalConnection
 from workers.devices.fleet import Member
 from workers.power import Bench, PowerMeter, choose_source
+from workers.power.clock_mapping import ahead_s
 
 from . import signal, vendors
 
@@ -194,7 +195,7 @@ def csv_own_clock(bench: Workbench) -> Rig:
 
 
 def csv_wall_clock(bench: Workbench) -> Rig:
-    shift_s = time.time() - time.monotonic()
+    shift_s = ahead_s(time.time_ns)
     options = {"time": "1", "time_is": "unix", "power": "2", "power_unit": "mW"}
     return _csv(bench, "", lambda t: f"{t + shift_s:.6f},{signal.power_w(t) * 1000:.3f}", options)
 
@@ -231,7 +232,7 @@ def model(bench: Workbench) -> Rig:
             asked = json.loads(self.rfile.readline())
             assert asked == {"do": "truth", "phone": "bench"}
             counted_s = time.monotonic() // 0.02 * 0.02
-            shift_s = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+            shift_s = signal.boot_ahead_s()
             phone = {"t_ns": round((counted_s + shift_s) * 1e9), "consumed_j": signal.energy_j(counted_s)}
             reply = {"ok": False, "error": "gone"} if away.is_set() else {"ok": True, "phones": [phone]}
             self.wfile.write(json.dumps(reply).encode() + b"\n")
@@ -250,7 +251,7 @@ def odpm(bench: Workbench) -> Rig:
     """A rig of what the agent would have read every 50 ms since it was last asked, on its clock."""
     from workers.power.odpm import Odpm
 
-    shift_s = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+    shift_s = signal.boot_ahead_s()
     asked_s = time.monotonic()
 
     def events() -> list[Rails]:
@@ -301,7 +302,14 @@ ended = []
 signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
 Trace = messages()
 trace = Trace()
-shift = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+
+
+def ahead():
+    before, there, after = time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME), time.monotonic()
+    return after - before, there - (before + after) / 2
+
+
+shift = min(ahead() for _ in range(3))[1]
 rails = trace.packet.add(timestamp=7, clock=6).power_rails.add()
 rails.rail_descriptor.add(index=3, rail_name="VSYS_PWR_GPU", subsys_name="GPU", sampling_rate=1023)
 if pid := os.fork():
@@ -343,7 +351,7 @@ def perfetto(bench: Workbench) -> Rig:
 
 def csv_of_a_slow_meter(bench: Workbench) -> Rig:
     """Momentary readings 30 ms apart: they are not averaged, and trapezoids join them."""
-    shift_s = time.time() - time.monotonic()
+    shift_s = ahead_s(time.time_ns)
     options = {"time": "1", "time_is": "unix", "power": "2"}
     return _csv(bench, "", lambda t: f"{t + shift_s:.6f},{signal.power_w(t):.6f}", options, spacing_s=0.03)
 

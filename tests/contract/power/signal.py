@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from workers.power.clock_mapping import ahead_s
+
 MEAN_W, SWING_W, PERIOD_S = 2.0, 1.0, 0.5
 MOST_W = MEAN_W + SWING_W
 STEADY_S = 0.01
@@ -25,6 +27,11 @@ def power_w(host_s: float) -> float:
 def energy_j(host_s: float) -> float:
     """Its integral."""
     return MEAN_W * host_s - SWING_W * PERIOD_S / (2 * math.pi) * math.cos(2 * math.pi * host_s / PERIOD_S)
+
+
+def boot_ahead_s() -> float:
+    """Return by how much CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC."""
+    return ahead_s(lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME))
 
 
 def overwrite(path: Path, text: str) -> None:

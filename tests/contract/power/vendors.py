@@ -12,6 +12,8 @@ from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from workers.power.clock_mapping import ahead_s
+
 from . import signal
 
 MAIN_V = 4.0
@@ -69,7 +71,7 @@ def monsoon(vendor: Vendor) -> dict[str, ModuleType]:
             begin = time.time()
             time.sleep(samples / 5000)
             wall = [begin + i / 5000 for i in range(samples)]
-            shift = time.monotonic() - time.time()
+            shift = -ahead_s(time.time_ns)
             main = [signal.power_w(t + shift) / MAIN_V * 1000 for t in wall]
             return [[t - self._start for t in wall], main, [], [], [MAIN_V] * samples, []]
 

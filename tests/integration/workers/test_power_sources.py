@@ -61,7 +61,7 @@ def test_the_phones_clock_is_this_hosts(member: Member) -> None:
 
 def test_a_csv_meter_measures_a_phone(member: Member, lab_settings: Settings, tmp_path: Path) -> None:
     """Through the wiring file's options, on the phone's clock."""
-    from tests.contract.power.signal import MOST_W, CsvWriter, energy_j, power_w, repeated, stalls
+    from tests.contract.power.signal import MOST_W, CsvWriter, boot_ahead_s, energy_j, power_w, repeated, stalls
 
     path = tmp_path / "meter.csv"
     writer = CsvWriter(path, "s,W\n", lambda t: f"{t:.6f},{power_w(t):.5f}")
@@ -71,7 +71,7 @@ def test_a_csv_meter_measures_a_phone(member: Member, lab_settings: Settings, tm
         source.start()
         time.sleep(1.0)
         (series,) = source.stop()
-    shift_s = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+    shift_s = boot_ahead_s()
     steps = [(t1 - t0) / 1e9 * p for (t0, _), (t1, p) in pairwise(zip(series.t_ns, series.power_w, strict=True))]
     first_s, last_s = (t / 1e9 - shift_s for t in (series.t_ns[0], series.t_ns[-1]))
     truth_j, lost_j = energy_j(last_s) - energy_j(first_s), MOST_W * stalled_s()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,15 @@ from hypothesis import strategies as st
 
 from orchestrator.model.power import ClockMap
 from workers.connection.base import ShellResult
-from workers.power.clock_mapping import ROUND_TRIPS, RoundTrip, ask_round_trips, fit, host_clock
+from workers.power.clock_mapping import (
+    ANCHOR_ROUND_TRIPS,
+    ROUND_TRIPS,
+    RoundTrip,
+    ahead_s,
+    ask_round_trips,
+    fit,
+    host_clock,
+)
 
 
 def trips(random_: random.Random, at_ns: int, truth: ClockMap, slowest_ns: int, step_ns: int = 0) -> list[RoundTrip]:
@@ -65,6 +74,17 @@ def test_without_any_round_trip_there_is_no_map() -> None:
 
 def test_this_hosts_own_clock_is_known_well() -> None:
     assert host_clock().residual_ns < 1_000_000
+
+
+def test_a_thread_that_waits_while_it_reads_two_clocks_moves_neither(seed: int) -> None:
+    waits = [0.0, *(random.Random(seed).uniform(0.02, 0.08) for _ in range(ANCHOR_ROUND_TRIPS - 1))]
+    random.Random(seed).shuffle(waits)
+
+    def clock_ns() -> int:
+        time.sleep(waits.pop())
+        return time.monotonic_ns() + 5_000_000_000
+
+    assert ahead_s(clock_ns) == pytest.approx(5.0, abs=0.005)
 
 
 class _Phone:
