@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.model.power import ClockMap
 from workers.connection.base import ShellResult
+from workers.power import clock_mapping
 from workers.power.clock_mapping import (
     ANCHOR_ROUND_TRIPS,
     ROUND_TRIPS,
@@ -76,15 +77,21 @@ def test_this_hosts_own_clock_is_known_well() -> None:
     assert host_clock().residual_ns < 1_000_000
 
 
-def test_a_thread_that_waits_while_it_reads_two_clocks_moves_neither(seed: int) -> None:
-    waits = [0.0, *(random.Random(seed).uniform(0.02, 0.08) for _ in range(ANCHOR_ROUND_TRIPS - 1))]
-    random.Random(seed).shuffle(waits)
+def test_a_thread_that_waits_while_it_reads_two_clocks_moves_neither(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance, now_ns = random.Random(seed), [10**12]
+    waits = [(chance.randrange(10**8), chance.randrange(10**8)) for _ in range(ANCHOR_ROUND_TRIPS - 1)]
+    waits.insert(chance.randrange(len(waits)), (0, 0))  # never the first that is asked
 
     def clock_ns() -> int:
-        time.sleep(waits.pop())
-        return time.monotonic_ns() + 5_000_000_000
+        before_ns, behind_ns = waits.pop()
+        now_ns[0] += before_ns + behind_ns
+        return now_ns[0] - behind_ns + 5 * 10**9
 
-    assert ahead_s(clock_ns) == pytest.approx(5.0, abs=0.005)
+    monkeypatch.setattr(clock_mapping, "time", SimpleNamespace(monotonic_ns=lambda: now_ns[0]))
+    assert ahead_s(clock_ns) == pytest.approx(5.0, abs=1e-9)
+    assert not waits
 
 
 class _Phone:
